@@ -1,0 +1,1 @@
+"""The contract between SDK, operator and broker: only generated code below, nothing by hand."""
