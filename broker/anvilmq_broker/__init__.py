@@ -1,0 +1,1 @@
+"""The broker: gateway, engine and stores."""
