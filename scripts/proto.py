@@ -67,7 +67,9 @@ def main() -> int:
         return 0
     stale = differing()
     for name in stale:
-        print(f"{Path('proto') / PACKAGE / name} is not what its .proto file generates; run: make proto", file=sys.stderr)
+        print(
+            f"{Path('proto') / PACKAGE / name} is not what its .proto file generates; run: make proto", file=sys.stderr
+        )
     return 1 if stale else 0
 
 
