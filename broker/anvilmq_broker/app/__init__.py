@@ -1,0 +1,1 @@
+"""Puts the broker together: settings, supervisor, signals, exit codes."""

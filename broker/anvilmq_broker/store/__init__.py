@@ -1,0 +1,1 @@
+"""What the engine writes through; the stores do not know each other."""
