@@ -1,0 +1,1 @@
+"""Tests of real processes: started, killed and asked over the wire."""

@@ -1,0 +1,1 @@
+"""What tests share: clocks, signals, bundles, checkers."""
