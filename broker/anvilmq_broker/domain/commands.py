@@ -2,7 +2,8 @@
 
 Commands are batch-first, atomic, fail alone, and are safe to repeat by what they carry: a receipt, a producer's
 seq, a lease token, a claim id. A refusal is the value `errors.Refused`. Instants are Unix ms, durations ms, both
-below 2^53. A job is named by (number, created_ms); text ids exist only at the gateway.
+below 2^53. A job is named by (number, created_ms); text ids exist only at the gateway. The file is long because
+the whole vocabulary of the broker stands in this one place.
 
 Structs are arrays on the wire: fields are only added at the end, and the link refuses a peer of another build.
 """
@@ -19,14 +20,14 @@ class Value(msgspec.Struct, frozen=True, array_like=True):
     """Base of the plain values inside commands."""
 
 
-class JobRef(Value):
+class JobRef(Value, frozen=True):
     """A job by arrival number and creation time; both must match."""
 
     number: int
     created_ms: int
 
 
-class LeaseRef(Value):
+class LeaseRef(Value, frozen=True):
     """One attempt's right to write to its job."""
 
     number: int
@@ -37,7 +38,7 @@ class LeaseRef(Value):
 # ------------------------------------------------------------------------------------------------ adding
 
 
-class PolicyPatch(Value):
+class PolicyPatch(Value, frozen=True):
     """Options of a job as sent; None takes the queue's value, then the broker's (types.proto JobPolicy)."""
 
     max_attempts: int | None = None
@@ -51,7 +52,7 @@ class PolicyPatch(Value):
     receipt_ttl_ms: int | None = None
 
 
-class NewJob(Value):
+class NewJob(Value, frozen=True):
     """A job to be added, already validated alone (api sections 6 and 9).
 
     delay_ms and run_at_ms exclude each other, expires_after_ms and expires_at_ms too; 0 = none.
@@ -79,7 +80,7 @@ class NewJob(Value):
     order_key: int | None = None
 
 
-class Earlier(Value):
+class Earlier(Value, frozen=True):
     """Item `index` met an earlier job; no job was made. matched_by: 1 receipt, 2 deduplication."""
 
     index: int
@@ -119,7 +120,7 @@ class AddedJobs(msgspec.Struct, frozen=True, array_like=True, tag=101):
 # ----------------------------------------------------------------------------------------------- working
 
 
-class WorkerIdentity(Value):
+class WorkerIdentity(Value, frozen=True):
     """Who works; worker_id is new at each start of a process and kept over its reconnects."""
 
     worker_id: str
@@ -130,7 +131,7 @@ class WorkerIdentity(Value):
     sdk_version: str = ""
 
 
-class Delivery(Value):
+class Delivery(Value, frozen=True):
     """One started attempt. pool: set by the engine for sessions. progress_json: of an earlier attempt."""
 
     number: int
@@ -177,7 +178,7 @@ class Claimed(msgspec.Struct, frozen=True, array_like=True, tag=102):
     deliveries: list[Delivery]
 
 
-class ErrorInfo(Value):
+class ErrorInfo(Value, frozen=True):
     """What a failed attempt reports, already cut to its limits."""
 
     type: str = ""
@@ -186,7 +187,7 @@ class ErrorInfo(Value):
     details_json: str = ""
 
 
-class Settlement(Value):
+class Settlement(Value, frozen=True):
     """The end of one attempt. outcome: state.SettleOutcome. retry_after_ms: None = by policy."""
 
     number: int
@@ -222,7 +223,7 @@ class Renew(msgspec.Struct, frozen=True, array_like=True, tag=4):
     worker_id: str = ""
 
 
-class Interrupt(Value):
+class Interrupt(Value, frozen=True):
     """Tells the holder of a lease to stop. cause: state.InterruptCause."""
 
     number: int
@@ -238,7 +239,7 @@ class Renewed(msgspec.Struct, frozen=True, array_like=True, tag=104):
     interrupts: list[Interrupt]
 
 
-class LogLine(Value):
+class LogLine(Value, frozen=True):
     """One line of a job's log. attempt is set by the store."""
 
     at_ms: int
@@ -340,7 +341,7 @@ Outcome = AddedJobs | Claimed | Settled | Renewed | Done | Pruned | CancelledJob
 # ----------------------------------------------------------------------------------------------- queries
 
 
-class Policy(Value):
+class Policy(Value, frozen=True):
     """Options of a job in effect: job, queue and defaults merged at the add [9.23].
 
     retain_*_ms: None = the queue's retention, live.
@@ -357,7 +358,7 @@ class Policy(Value):
     receipt_ttl_ms: int = 86_400_000
 
 
-class AttemptRecord(Value):
+class AttemptRecord(Value, frozen=True):
     """One ended attempt. outcome: state.AttemptOutcome, 0 = still running. start: the job's start counter then."""
 
     number: int
@@ -369,7 +370,7 @@ class AttemptRecord(Value):
     error: ErrorInfo | None = None
 
 
-class Wait(Value):
+class Wait(Value, frozen=True):
     """Why a job that is neither active nor terminal does not run. reason: state.WaitReason."""
 
     reason: int
@@ -382,7 +383,7 @@ class Wait(Value):
     by_group: bool = False
 
 
-class JobRecord(Value):
+class JobRecord(Value, frozen=True):
     """A job as the store shows it. `state` is the stored one; a due delayed job is reported as waiting by the reader.
 
     full-only fields are empty in lists: data, content_type, headers, policy, result*, progress_json, attempts, wait.
@@ -446,7 +447,7 @@ class WaitJob(msgspec.Struct, frozen=True, array_like=True, tag=51):
     full: bool = True
 
 
-class JobFilter(Value):
+class JobFilter(Value, frozen=True):
     """Joined by AND; empty matches all. states: reported states. allowed: queue patterns of the token, None = all.
 
     search: substring of the text id, the name or the key.
@@ -502,7 +503,7 @@ class LogPage(msgspec.Struct, frozen=True, array_like=True, tag=153):
     next: int | None
 
 
-class ReceiptRecord(Value):
+class ReceiptRecord(Value, frozen=True):
     """A receipt. job_state: 0 when the job is removed. expires_at_ms: 0 while the job is not terminal."""
 
     queue: str
@@ -556,7 +557,7 @@ class ListWorkers(msgspec.Struct, frozen=True, array_like=True, tag=56):
     allowed: list[str] | None = None
 
 
-class Pool(Value):
+class Pool(Value, frozen=True):
     """Slots that serve queues; id from 1."""
 
     id: int
@@ -564,7 +565,7 @@ class Pool(Value):
     concurrency: int = 0
 
 
-class WorkerRecord(Value):
+class WorkerRecord(Value, frozen=True):
     """One worker as the engine sees it. session: False for callers of Claim."""
 
     identity: WorkerIdentity

@@ -373,9 +373,7 @@ def _to_due(job: Job, delay_ms: int, moment: Moment) -> Job:
 
 
 def _to_front(job: Job, moment: Moment) -> Job:
-    return _leave(
-        job, State.WAITING, run_at_ms=moment.now_ms, ready_at_ms=FRONT_READY_AT, ready_seq=moment.front()
-    )
+    return _leave(job, State.WAITING, run_at_ms=moment.now_ms, ready_at_ms=FRONT_READY_AT, ready_seq=moment.front())
 
 
 def _park(job: Job, until_ms: int) -> Job:
@@ -383,9 +381,7 @@ def _park(job: Job, until_ms: int) -> Job:
 
 
 def _end(job: Job, state: State, reason: FinishReason, now_ms: int) -> Job:
-    return _leave(
-        job, state, ready_at_ms=None, ready_seq=None, finished_at_ms=now_ms, finish_reason=int(reason)
-    )
+    return _leave(job, state, ready_at_ms=None, ready_seq=None, finished_at_ms=now_ms, finish_reason=int(reason))
 
 
 def _leave(job: Job, state: State, **changes: object) -> Job:

@@ -1,0 +1,1 @@
+"""The default store: one libSQL file, one connection, one thread."""

@@ -1,0 +1,94 @@
+"""The only door to the libsql package: one connection, one thread, plain values, our own errors.
+
+Every rule here answers a trap of the driver, each shown by a test (tests/unit/store/test_driver_traps.py). Statements
+are fetched whole, so that no cursor pins the WAL or blocks a commit.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import libsql
+
+from anvilmq_broker.domain.errors import Busy, Constraint, Corrupt, StorageFull, StorageIO, StoreError
+
+Scalar = int | str | bytes | None
+Row = tuple[Any, ...]
+
+KNOWN_SOURCE_IDS: Final = frozenset(
+    {"2024-01-30 16:01:20 e876e51a0ed5c5b3126f52e532044363a014bc594cfefa87ffb5b82257ccalt1"}
+)
+"""Builds of the engine inside the driver that the traps were tested with."""
+
+_BINDABLE: Final = frozenset({int, str, bytes, type(None)})
+_EXACT: Final = 1 << 53
+
+_ERRORS: Final[tuple[tuple[str, type[StoreError]], ...]] = (
+    ("database or disk is full", StorageFull),
+    ("disk I/O error", StorageIO),
+    ("attempt to write a readonly database", StorageIO),
+    ("unable to open database file", StorageIO),
+    ("database is locked", Busy),
+    ("database table is locked", Busy),
+    ("database disk image is malformed", Corrupt),
+    ("file is not a database", Corrupt),
+    ("malformed database schema", Corrupt),
+)
+_CHECK: Final = re.compile(r"CHECK constraint failed: (\w+)")
+_OTHER_CONSTRAINT: Final = re.compile(r"(UNIQUE|NOT NULL|FOREIGN KEY) constraint failed(?:: ([\w., ]+))?")
+
+
+def translate(error: ValueError) -> StoreError:
+    """The error of ours that the driver's text stands for; an unknown text is fatal, so plain StoreError."""
+    text = str(error)
+    if check := _CHECK.search(text):
+        return Constraint(check[1], text)
+    if other := _OTHER_CONSTRAINT.search(text):
+        return Constraint(other[2] or other[1].lower().replace(" ", "_"), text)
+    for part, kind in _ERRORS:
+        if part in text:
+            return kind(text)
+    return StoreError(text)
+
+
+class Connection:
+    """One connection, used by the thread that opened it alone."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._thread = threading.get_ident()
+        try:
+            self._inner = libsql.connect(str(path), isolation_level=None)
+        except ValueError as error:
+            raise translate(error) from error
+
+    def execute(self, sql: str, args: Sequence[Scalar] = ()) -> list[Row]:
+        """Run one statement and fetch all of its rows.
+
+        args: exactly None, int below 2^53 in size, str, bytes. Raises errors.StoreError; TypeError and OverflowError
+        for what must not be bound.
+        """
+        if threading.get_ident() != self._thread:
+            raise RuntimeError("the connection belongs to another thread")
+        if args:
+            _check(args)
+        try:
+            return self._inner.execute(sql, tuple(args)).fetchall()  # type: ignore[no-any-return]
+        except ValueError as error:
+            raise translate(error) from error
+
+    def close(self) -> None:
+        """Close; later use fails."""
+        self._inner.close()
+
+
+def _check(args: Sequence[Scalar]) -> None:
+    if not _BINDABLE.issuperset(map(type, args)):
+        wrong = next(arg for arg in args if type(arg) not in _BINDABLE)
+        raise TypeError(f"cannot bind {type(wrong).__name__}: convert it at the edge")
+    for arg in args:
+        if type(arg) is int and not -_EXACT < arg < _EXACT:
+            raise OverflowError("cannot bind an integer of 2^53 or more: the driver would round it")

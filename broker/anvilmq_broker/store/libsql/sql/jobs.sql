@@ -1,0 +1,83 @@
+-- name: get_job
+-- A job as decisions need it.
+-- params: id int, created_ms int
+SELECT
+    j.id, j.created_ms, j.queue_id, j.name, j.state, j.priority, j.run_at, j.ready_at, j.ready_seq, j.expires_at, j.attempt,
+    j.starts, j.stalled, j.token, j.worker_id, j.claim_id, j.started_at, j.timeout_at, j.finished_at, j.finish_reason,
+    j.finish_message, j.cancel_requested, j.last_token, j.last_outcome, j.last_answer, j.max_attempts, j.lease_ms,
+    j.attempt_timeout_ms, j.max_stalled, j.max_starts, j.retain_completed_ms, j.retain_failed_ms, j.receipt_ttl_ms,
+    j.traits, j.revision, b.backoff, b.idempotency_key
+FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id
+WHERE j.id = :id AND j.created_ms = :created_ms;
+
+-- name: get_body
+-- What a full view adds.
+-- params: job_id int
+SELECT b.content_type, b.headers, b.labels, b.progress, b.data, r.content_type, r.data
+FROM job_bodies AS b LEFT JOIN results AS r ON r.job_id = b.job_id WHERE b.job_id = :job_id;
+
+-- name: get_labels
+-- What a basic view adds.
+-- params: job_id int
+SELECT labels FROM job_bodies WHERE job_id = :job_id;
+
+-- name: list_attempts
+-- Oldest first.
+-- params: job_id int
+SELECT number, start, worker_id, started_at, ended_at, outcome, error_type, error_message, error_stack, error_details
+FROM attempts WHERE job_id = :job_id ORDER BY start;
+
+-- name: list_log_lines
+-- A page of a job's log.
+-- params: job_id int, after int, page small
+SELECT line, at_ms, level, attempt, text FROM job_logs WHERE job_id = :job_id AND line > :after ORDER BY line LIMIT :page;
+
+-- name: jobs_ahead
+-- How many stand before a place in the line, counted up to 1000 and no further.
+-- params: queue_id small, priority small, ready_at int, ready_seq int, now_ms int
+SELECT count(*) FROM (
+    SELECT 1 FROM jobs
+    WHERE queue_id = :queue_id AND ready_at IS NOT NULL AND ready_at <= :now_ms
+    AND (priority, ready_at, ready_seq) < (:priority, :ready_at, :ready_seq)
+    LIMIT 1000
+);
+
+-- name: newest_jobs
+-- A page of every queue, newest first.
+-- params: before int, page small
+SELECT id, created_ms FROM jobs WHERE id < :before ORDER BY id DESC LIMIT :page;
+
+-- name: oldest_jobs
+-- A page of every queue, oldest first.
+-- params: after int, page small
+SELECT id, created_ms FROM jobs WHERE id > :after ORDER BY id LIMIT :page;
+
+-- name: newest_jobs_in_state
+-- A page of one queue and state, newest first.
+-- params: queue_id small, state small, before int, page small
+SELECT id, created_ms FROM jobs WHERE queue_id = :queue_id AND state = :state AND id < :before ORDER BY id DESC LIMIT :page;
+
+-- name: oldest_jobs_in_state
+-- A page of one queue and state, oldest first.
+-- params: queue_id small, state small, after int, page small
+SELECT id, created_ms FROM jobs WHERE queue_id = :queue_id AND state = :state AND id > :after ORDER BY id LIMIT :page;
+
+-- name: active_jobs
+-- At start: every attempt that was running.
+SELECT id, created_ms, token, queue_id, worker_id, claim_id, lease_ms, timeout_at, started_at FROM jobs
+WHERE state = 3 ORDER BY id;
+
+-- name: parked_jobs
+-- At start: released jobs that wait out of the line.
+SELECT id, created_ms, run_at FROM jobs WHERE state = 2 AND ready_at IS NULL AND group_id IS NULL ORDER BY run_at;
+
+-- name: expiring_jobs
+-- At start: jobs that must start by a time.
+SELECT id, created_ms, expires_at FROM jobs
+WHERE expires_at IS NOT NULL AND starts = 0 AND state IN (1, 2, 4) ORDER BY expires_at;
+
+-- name: pull_line_down
+-- After the wall clock was set back far: what waited for a time that had passed is claimable now.
+-- params: was_ms int, now_ms int
+UPDATE jobs SET ready_at = :now_ms
+WHERE ready_at IS NOT NULL AND ready_at > :now_ms AND ready_at <= :was_ms AND state = 1 RETURNING id;
