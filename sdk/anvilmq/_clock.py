@@ -23,6 +23,9 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Now, in seconds. Never goes back. May be called from any thread."""
 
+    def now_ms(self) -> int:
+        """The time of day: Unix milliseconds. For what is stored, never for waits."""
+
     async def sleep(self, seconds: float) -> None:
         """Return after that time, 0 or less: after one turn of the loop."""
 
@@ -36,6 +39,10 @@ class SystemClock:
     def monotonic(self) -> float:
         """See Clock."""
         return time.monotonic()
+
+    def now_ms(self) -> int:
+        """See Clock."""
+        return time.time_ns() // 1_000_000
 
     async def sleep(self, seconds: float) -> None:
         """See Clock."""
@@ -61,16 +68,21 @@ class ManualTimer:
 
 
 class ManualClock:
-    """A clock that stands still until it is moved. For one loop and its thread."""
+    """A clock that stands still until it is moved. For one loop and its thread. start_ms: its time of day at first."""
 
-    def __init__(self, now: float = 1_000.0) -> None:
+    def __init__(self, now: float = 1_000.0, *, start_ms: int = 1_700_000_000_000) -> None:
         self._now = now
+        self._day_ms = start_ms - round(now * 1_000)
         self._order = itertools.count()
         self._timers: list[tuple[float, int, ManualTimer]] = []
 
     def monotonic(self) -> float:
         """See Clock."""
         return self._now
+
+    def now_ms(self) -> int:
+        """See Clock."""
+        return self._day_ms + round(self._now * 1_000)
 
     async def sleep(self, seconds: float) -> None:
         """See Clock. A cancelled sleep leaves no timer behind."""

@@ -15,6 +15,7 @@
     ├─ WaitTimeout                  it has not ended yet
     ├─ PayloadInvalid               a value that cannot be encoded, or bytes that do not decode
     ├─ BulkStopped                  a bulk ended early
+    ├─ SettingInvalid               a setting of the connection is wrong
     ├─ Closed                       the app is closed
     └─ UsedAfterFork                the app was used before this process forked
 
@@ -371,6 +372,17 @@ class PayloadInvalid(AnvilError):
 
     def __reduce__(self) -> tuple[type[PayloadInvalid], tuple[str, str]]:
         return type(self), (self.path, self.message)
+
+
+class SettingInvalid(AnvilError, ValueError):
+    """A setting of the connection is wrong. variable: the name it has in the environment."""
+
+    def __init__(self, variable: str, message: str) -> None:
+        super().__init__(f"{variable}: {message}")
+        self.variable = variable
+
+    def __reduce__(self) -> tuple[type[SettingInvalid], tuple[str, str]]:
+        return type(self), (self.variable, self.message.removeprefix(f"{self.variable}: "))
 
 
 class Closed(AnvilError):
