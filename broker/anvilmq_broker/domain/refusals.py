@@ -1,0 +1,47 @@
+"""What a store refuses, worded once: the same reason, message and metadata from every store (api section 5)."""
+
+from __future__ import annotations
+
+from anvilmq_broker.domain import commands, ids
+from anvilmq_broker.domain.errors import Refused
+from anvilmq_broker.domain.job import Job
+
+
+def job_not_found(ref: commands.JobRef) -> Refused:
+    """No job has this id, or it was removed."""
+    job_id = ids.encode(ref.created_ms, ref.number)
+    return Refused("JOB_NOT_FOUND", f"there is no job {job_id}; it may have been removed", metadata={"job_id": job_id})
+
+
+def lease_lost(lease: commands.LeaseRef | commands.Settlement, holder: Job | None, index: int = 0) -> Refused:
+    """The token is not that of a running attempt. holder: the job as it is, None when it is gone."""
+    job_id = ids.encode(lease.created_ms, lease.number)
+    return Refused(
+        "LEASE_LOST",
+        f"the lease on job {job_id} is no longer held; stop the attempt, and do not settle it",
+        metadata={
+            "job_id": job_id,
+            "state": holder.state.name.lower() if holder else "",
+            "worker_id": holder.worker_id if holder and holder.token else "",
+        },
+        index=index,
+    )
+
+
+def sequence_stale(producer_id: str, seq: int, last: int) -> Refused:
+    """A frame older than the producer's last answered one."""
+    return Refused(
+        "SEQUENCE_STALE",
+        f"producer {producer_id!r} was already answered up to seq {last}, so {seq} comes too late; send rising numbers",
+        "seq",
+        {"producer_id": producer_id, "seq": str(last)},
+    )
+
+
+def receipt_not_found(queue: str, name: str, key: str) -> Refused:
+    """No live receipt has this key."""
+    return Refused(
+        "RECEIPT_NOT_FOUND",
+        f"queue {queue!r}, job name {name!r} has no receipt for the key {key!r}",
+        metadata={"queue": queue, "name": name, "key": key},
+    )

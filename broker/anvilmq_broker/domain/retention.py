@@ -1,0 +1,50 @@
+"""How long what has ended is kept (semantics 1.12). Ages in ms; a row goes when it is older than its age."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from anvilmq_broker.domain.state import State
+
+_MINUTE: Final = 60_000
+_DAY: Final = 24 * 60 * _MINUTE
+
+PRODUCER_MS: Final = 10 * _MINUTE
+"""Since a producer's last answered frame."""
+EVENTS_MS: Final = _DAY
+EVENTS_KEPT: Final = 1_000_000
+"""Transitions that the log keeps, the newest; whole commits go."""
+ATTEMPTS_KEPT: Final = 10
+"""Ended attempts that a job keeps, the newest."""
+LOG_LINES_KEPT: Final = 1_000
+"""Log lines that a job keeps, the newest."""
+
+
+class QueueRules(msgspec.Struct, frozen=True):
+    """What a queue keeps of jobs without a retention of their own.
+
+    max_*: the newest so many of each terminal state, 0 = no bound. *_ms: age since the end. failed: cancelled too.
+    """
+
+    max_completed: int = 10_000
+    max_failed: int = 0
+    completed_ms: int = _DAY
+    failed_ms: int = 7 * _DAY
+
+    def ended_before(self, state: State, now_ms: int) -> int:
+        """Jobs that ended in `state` before this instant go."""
+        return now_ms - (self.completed_ms if state is State.COMPLETED else self.failed_ms)
+
+    def most_kept(self, state: State) -> int:
+        """How many jobs that ended in `state` are kept; 0 = no bound."""
+        return self.max_completed if state is State.COMPLETED else self.max_failed
+
+
+DEFAULT: Final = QueueRules()
+
+
+def own_slot(state: State) -> int:
+    """The slot, beside those of the states, in which jobs ended in `state` with a retention of their own are counted."""
+    return int(state) + 8
