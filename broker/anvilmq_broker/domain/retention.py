@@ -1,4 +1,4 @@
-"""How long what has ended is kept (semantics 1.12). Ages in ms; a row goes when it is older than its age."""
+"""How long what has ended is kept (semantics 1.12). A row goes when it is older than its age."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from anvilmq_broker.domain.state import State
 _MINUTE: Final = 60_000
 _DAY: Final = 24 * 60 * _MINUTE
 
-PRODUCER_MS: Final = 10 * _MINUTE
+PRODUCER_IDLE_MS: Final = 10 * _MINUTE
 """Since a producer's last answered frame."""
-EVENTS_MS: Final = _DAY
-EVENTS_KEPT: Final = 1_000_000
-"""Transitions that the log keeps, the newest; whole commits go."""
+EVENTS_MAX_AGE_MS: Final = _DAY
+EVENTS_MAX: Final = 1_000_000
+"""Transitions that the log keeps, the newest; a commit's row goes when its first transition is too old a number."""
 ATTEMPTS_KEPT: Final = 10
 """Ended attempts that a job keeps, the newest."""
 LOG_LINES_KEPT: Final = 1_000
@@ -33,18 +33,13 @@ class QueueRules(msgspec.Struct, frozen=True):
     completed_ms: int = _DAY
     failed_ms: int = 7 * _DAY
 
-    def ended_before(self, state: State, now_ms: int) -> int:
-        """Jobs that ended in `state` before this instant go."""
-        return now_ms - (self.completed_ms if state is State.COMPLETED else self.failed_ms)
+    def age_ms(self, state: int) -> int:
+        """How long a job that ended in `state` is kept."""
+        return self.completed_ms if state == State.COMPLETED else self.failed_ms
 
-    def most_kept(self, state: State) -> int:
+    def most(self, state: int) -> int:
         """How many jobs that ended in `state` are kept; 0 = no bound."""
-        return self.max_completed if state is State.COMPLETED else self.max_failed
+        return self.max_completed if state == State.COMPLETED else self.max_failed
 
 
 DEFAULT: Final = QueueRules()
-
-
-def own_slot(state: State) -> int:
-    """The slot, beside those of the states, in which jobs ended in `state` with a retention of their own are counted."""
-    return int(state) + 8
