@@ -1,0 +1,1 @@
+"""The SDK, in one process, without a network."""
