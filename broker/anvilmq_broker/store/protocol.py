@@ -41,11 +41,15 @@ TakeSlot = Callable[[str], Slot | None]
 
 
 class Started(msgspec.Struct, frozen=True):
-    """A slot took a job: deliver, hold the lease, watch timeout_at_ms (0 = none). plain: see Lease in the engine."""
+    """A slot took a job: deliver, hold the lease, watch timeout_at_ms (0 = none).
+
+    run_at_ms: when the job last arrived or fell due, for the metrics of waiting; 0 = not told.
+    """
 
     slot: Slot
     delivery: commands.Delivery
     timeout_at_ms: int = 0
+    run_at_ms: int = 0
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -156,6 +160,7 @@ class HeldLease(msgspec.Struct, frozen=True):
     lease_ms: int
     timeout_at_ms: int
     started_at_ms: int
+    cancel_requested: bool = False
 
 
 class Opening(msgspec.Struct, frozen=True):
