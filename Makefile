@@ -26,7 +26,7 @@ help: ## list these targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
 
 run: $(STAMP) ## start a broker with the embedded store and take a sample job through it
-	@exec $(BIN)/python examples/hello.py
+	@PYTHONSAFEPATH= exec $(BIN)/python -m examples.hello
 
 test: rungs $(filter-out $(LEFT_OUT),static) ## everything that gates a change
 	@echo "== $(filter-out static $(LEFT_OUT),$(RUNGS))" && $(BIN)/pytest $(TESTS)

@@ -1,0 +1,1 @@
+"""Programs to learn from; `make run` starts the first, hello.py."""
