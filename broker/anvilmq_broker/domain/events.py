@@ -80,3 +80,14 @@ class Log:
             self.runs[-1].jobs.extend(run.jobs)
         else:
             self.runs.append(run)
+
+    def mark(self) -> tuple[int, int, int]:
+        """A place to come back to with `reset`."""
+        return len(self.runs), len(self.runs[-1].jobs) if self.runs else 0, self.count
+
+    def reset(self, mark: tuple[int, int, int]) -> None:
+        """Forget the events appended since `mark`."""
+        runs, jobs, self.count = mark
+        del self.runs[runs:]
+        if self.runs:
+            del self.runs[-1].jobs[jobs:]

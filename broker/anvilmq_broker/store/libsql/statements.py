@@ -8,8 +8,8 @@ A file is a row of blocks:
     DELETE FROM receipts WHERE queue_id = :queue_id AND key = :key RETURNING key;
 
 Types: int (any integer; bound under a CAST, since the driver binds 2^31 and more as REAL), small (an integer below
-2^31, bound bare), text, blob. A statement for many rows marks one row as `/*row*/(…)/*row*/`; its parameters come from
-each row, those outside are common and come first. Such a statement is made in the fixed widths WIDTHS, so that few
+2^31, bound bare), text, blob. Arguments are given in the order of the params line. A statement for many rows marks one row as `/*row*/(…)/*row*/`; its parameters come from
+each row. Those used outside it, and those on a `-- common:` line, are bound once and come first. Such a statement is made in the fixed widths WIDTHS, so that few
 texts exist.
 """
 
@@ -93,19 +93,19 @@ def _statement(name: str, block: str, where: str) -> Statement:
     comments = [line[2:].strip() for line in block.splitlines() if line.startswith("--")]
     sql = "\n".join(line for line in block.splitlines() if not line.startswith("--")).strip()
     _check_shape(name, sql, comments, where)
-    types = _declared(name, comments, where)
+    once = _declared(name, comments, "common:", where)
+    types = once | _declared(name, comments, "params:", where)
     row = _ROW.search(sql)
     outside = sql[: row.start()] + sql[row.end() :] if row else sql
-    common, in_row = _names(outside), _names(row[1]) if row else ()
-    if unused := set(types) - set(common) - set(in_row):
+    outer, inner = _names(outside), _names(row[1]) if row else frozenset()
+    if unused := set(types) - outer - inner:
         raise SqlFileError(f"{where}: {name} declares {sorted(unused)} and does not use it")
-    if unknown := {*common, *in_row} - set(types):
+    if unknown := (outer | inner) - set(types):
         raise SqlFileError(f"{where}: {name} uses {sorted(unknown)} and does not declare it")
+    common = tuple(param for param in types if param in once or param in outer)
     if row is None:
         return Statement(name, {1: _number(sql, common, types, 0)}, common, ())
-    if both := set(common) & set(in_row):
-        # A common parameter may be read inside the row too: it keeps its number there.
-        in_row = tuple(param for param in in_row if param not in both)
+    in_row = tuple(param for param in types if param not in common)
     texts = {width: _expand(sql, row[1], common, in_row, types, width) for width in WIDTHS}
     return Statement(name, texts, common, in_row)
 
@@ -121,21 +121,19 @@ def _check_shape(name: str, sql: str, comments: list[str], where: str) -> None:
         raise SqlFileError(f"{where}: {name} does not say its purpose")
 
 
-def _declared(name: str, comments: list[str], where: str) -> dict[str, str]:
-    line = " ".join(comment.removeprefix("params:") for comment in comments if comment.startswith("params:"))
+def _declared(name: str, comments: list[str], label: str, where: str) -> dict[str, str]:
+    line = ", ".join(comment.removeprefix(label) for comment in comments if comment.startswith(label))
     types: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in line.split(","))):
         param, _, kind = item.partition(" ")
         if kind not in _TYPES or param in types:
-            raise SqlFileError(
-                f"{where}: {name} declares {item!r}; write 'name type' once, type one of {sorted(_TYPES)}"
-            )
+            raise SqlFileError(f"{where}: {name} declares {item!r}; write 'name type' once, type one of {sorted(_TYPES)}")
         types[param] = kind
     return types
 
 
-def _names(sql: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_PARAM.findall(sql)))
+def _names(sql: str) -> frozenset[str]:
+    return frozenset(_PARAM.findall(sql))
 
 
 def _number(sql: str, names: tuple[str, ...], types: dict[str, str], offset: int) -> str:

@@ -1,20 +1,23 @@
 -- name: insert_waiting_jobs
 -- Jobs with default options that join the line.
--- params: created_ms int, id int, queue_id small, name text, state small, priority small, run_at int, ready_at int, ready_seq int
+-- common: created_ms int
+-- params: id int, queue_id small, name text, state small, priority small, run_at int, ready_at int, ready_seq int
 INSERT INTO jobs (id, created_ms, queue_id, name, state, priority, run_at, ready_at, ready_seq)
 VALUES /*row*/(:id, :created_ms, :queue_id, :name, :state, :priority, :run_at, :ready_at, :ready_seq)/*row*/
 RETURNING NULL;
 
 -- name: insert_started_jobs
 -- Jobs with default options that met an idle worker: one write instead of two.
--- params: created_ms int, id int, queue_id small, name text, priority small, token text, worker_id text
+-- common: created_ms int
+-- params: id int, queue_id small, name text, priority small, token text, worker_id text
 INSERT INTO jobs (id, created_ms, queue_id, name, state, priority, run_at, attempt, starts, token, worker_id, started_at)
 VALUES /*row*/(:id, :created_ms, :queue_id, :name, 3, :priority, :created_ms, 1, 1, :token, :worker_id, :created_ms)/*row*/
 RETURNING NULL;
 
 -- name: insert_jobs
 -- Jobs of any shape.
--- params: created_ms int, id int, queue_id small, name text, state small, priority small, run_at int, ready_at int
+-- common: created_ms int
+-- params: id int, queue_id small, name text, state small, priority small, run_at int, ready_at int
 -- params: ready_seq int, traits small, attempt small, starts small, token text, worker_id text, claim_id text
 -- params: started_at int, timeout_at int, max_attempts small, lease_ms int, attempt_timeout_ms int, max_stalled small
 -- params: max_starts small, jitter_permille small, retain_completed_ms int, retain_failed_ms int

@@ -6,7 +6,8 @@ WHERE queue_id = :queue_id AND name = :name AND key = :key;
 
 -- name: put_receipts
 -- Keys of new jobs; one whose receipt has expired is taken over.
--- params: created_ms int, queue_id small, name text, key text, singleton small, job_id int, digest blob
+-- common: created_ms int
+-- params: queue_id small, name text, key text, singleton small, job_id int, digest blob
 INSERT INTO receipts (queue_id, name, key, singleton, job_id, job_created_ms, digest, created_ms, expires_at)
 VALUES /*row*/(:queue_id, :name, :key, :singleton, :job_id, :created_ms, :digest, :created_ms, NULL)/*row*/
 ON CONFLICT (queue_id, name, key) DO UPDATE SET

@@ -97,7 +97,8 @@ SELECT line FROM job_logs WHERE job_id = :job_id ORDER BY line DESC LIMIT 1;
 
 -- name: insert_log_lines
 -- Lines of a running attempt.
--- params: job_id int, attempt small, line int, at_ms int, level text, text text
+-- common: job_id int, attempt small
+-- params: line int, at_ms int, level text, text text
 INSERT INTO job_logs (job_id, line, at_ms, level, attempt, text)
 VALUES /*row*/(:job_id, :line, :at_ms, :level, :attempt, :text)/*row*/ RETURNING NULL;
 

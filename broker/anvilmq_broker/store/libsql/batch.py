@@ -1,0 +1,303 @@
+"""One transaction of the libSQL store: what it has staged, and the commands carried out in it.
+
+Everything kept in memory is staged here and handed to the store at the commit (memory follows commit); a savepoint
+around each run of like commands lets one that the schema refuses be answered alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from anvilmq_broker.domain import commands, events, job, retention
+from anvilmq_broker.domain.errors import Constraint, Refused
+from anvilmq_broker.domain.state import State
+from anvilmq_broker.store import protocol
+from anvilmq_broker.store.libsql import adds, claims, prunes, rows, settlements
+from anvilmq_broker.store.libsql.sql import Sql
+from anvilmq_broker.store.protocol import Applied, Effect, Slot, TakeSlot
+
+if TYPE_CHECKING:
+    from anvilmq_broker.store.libsql.store import LibsqlStore
+
+_pack = msgspec.msgpack.Encoder().encode
+_NEVER = 1 << 62
+
+
+class Queue(msgspec.Struct):
+    """What the store keeps in memory of a queue. next_ready_at: no job of the line is claimable before it."""
+
+    id: int
+    name: str
+    defaults: commands.PolicyPatch | None
+    next_ready_at: int
+    rules: retention.QueueRules
+
+
+class Staged(msgspec.Struct):
+    """Memory as it will be after the commit. new: queues made in the batch. counts: changes by count id.
+
+    bytes: a guess at what the commit adds to the WAL.
+    """
+
+    next_number: int
+    next_front: int
+    next_event: int
+    new: dict[str, Queue]
+    next_ready_at: dict[int, int]
+    counts: dict[int, int]
+    bytes: int = 0
+
+
+class LibsqlBatch:
+    """An open transaction; see protocol.Batch."""
+
+    def __init__(self, store: LibsqlStore, sql: Sql, now_ms: int, staged: Staged) -> None:
+        self.sql = sql
+        self.now_ms = now_ms
+        self.chance = store.chance
+        self.limits = store.limits
+        self.log = events.Log()
+        self.staged = staged
+        self.take_slot: TakeSlot = lambda _: None
+        self._store = store
+        self._first_front = staged.next_front
+        self.moment = job.Moment(now_ms, store.chance.spread, self._front)
+
+    # ------------------------------------------------------------------------------------------- commands
+
+    def apply(self, batch: Sequence[commands.Command], take_slot: TakeSlot) -> list[Applied]:
+        """Carry out the commands in order; runs of like ones share a savepoint and their statements."""
+        slots = _Slots(take_slot)
+        self.take_slot = slots.take
+        applied: list[Applied] = []
+        for kind, group in groupby(batch, type):
+            applied += self._run(_CARRY_OUT[kind], list(group), slots)
+        return applied
+
+    def claim(self, queue: str, slots: Sequence[Slot]) -> list[protocol.Started]:
+        """Start the next claimable jobs of the queue, at most one a slot."""
+        found = self.find_queue(queue)
+        return claims.claim(self, found, slots) if found else []
+
+    def next_ready_at(self, queue: str) -> int | None:
+        """0 when a job is claimable now, else when the earliest will be, None for an empty line."""
+        found = self.find_queue(queue)
+        if found is None:
+            return None
+        at = claims.find_next_ready_at(self.sql, found.id)
+        self.set_next_ready_at(found, _NEVER if at is None else at)
+        return 0 if at is not None and at <= self.now_ms else at
+
+    def commit(self) -> None:
+        """Make it durable, then let memory follow."""
+        if self.log.count:
+            self.sql.run("insert_events", self.staged.next_event, self.now_ms, self.log.count, _pack(self.log.runs))
+            self.staged.next_event += self.log.count
+        if changed := [(key, value) for key, value in self.staged.counts.items() if value]:
+            self.sql.run_rows("add_to_counts", changed)
+        if self.staged.next_front != self._first_front:
+            self.sql.run("set_front", self.staged.next_front)
+        self.sql.connection.execute("COMMIT")
+        self._store.committed(self.staged)
+
+    def rollback(self) -> None:
+        """Drop everything of the batch."""
+        self._store.rolled_back()
+
+    # ------------------------------------------------------------------ what the carrying out of commands uses
+
+    def find_queue(self, name: str) -> Queue | None:
+        """The queue, if a job has ever been added to it."""
+        return self.staged.new.get(name) or self._store.queues.get(name)
+
+    def get_or_make_queue(self, name: str) -> Queue:
+        """The queue, made now if it is not there."""
+        found = self.find_queue(name)
+        if found is None:
+            number = len(self._store.queues) + len(self.staged.new) + 1
+            self.sql.run("insert_queue", number, name, self.now_ms)
+            found = Queue(number, name, None, _NEVER, retention.QueueRules())
+            self.staged.new[name] = found
+        return found
+
+    def every_queue(self) -> list[Queue]:
+        """All queues, this batch's new ones included."""
+        return [*self._store.queues.values(), *self.staged.new.values()]
+
+    def queue_name(self, queue_id: int) -> str:
+        """Name of a queue by its id."""
+        found = self._store.queue_names.get(queue_id)
+        return found if found is not None else next(q.name for q in self.staged.new.values() if q.id == queue_id)
+
+    def line_is_clear(self, queue: Queue) -> bool:
+        """Whether no job of the line is claimable now, so that a new one may start at once."""
+        return self.staged.next_ready_at.get(queue.id, queue.next_ready_at) > self.now_ms
+
+    def set_next_ready_at(self, queue: Queue, at_ms: int) -> None:
+        """Remember that nothing of the line is claimable before at_ms."""
+        self.staged.next_ready_at[queue.id] = at_ms
+
+    def joined_line(self, queue: Queue, ready_at_ms: int) -> None:
+        """A job now stands in the line from ready_at_ms on."""
+        known = self.staged.next_ready_at.get(queue.id, queue.next_ready_at)
+        if ready_at_ms < known:
+            self.staged.next_ready_at[queue.id] = ready_at_ms
+
+    def count(self, queue_id: int, state: int, change: int) -> None:
+        """Add to the number of jobs of the queue in that state."""
+        key = queue_id * 16 + state
+        self.staged.counts[key] = self.staged.counts.get(key, 0) + change
+
+    def open_jobs(self, queue: Queue) -> int:
+        """Jobs of the queue that are not terminal."""
+        base = queue.id * 16
+        kept, staged = self._store.count_by_id, self.staged.counts
+        return sum(
+            kept.get(base + state, 0) + staged.get(base + state, 0)
+            for state in (State.WAITING, State.DELAYED, State.ACTIVE, State.WAITING_CHILDREN)
+        )
+
+    def jobs_in(self, queue_id: int, state: int) -> int:
+        """Jobs of the queue in that state, this batch included."""
+        key = queue_id * 16 + state
+        return self._store.count_by_id.get(key, 0) + self.staged.counts.get(key, 0)
+
+    @property
+    def next_event(self) -> int:
+        """Number of the next transition of the log."""
+        return self.staged.next_event
+
+    def load(self, ref: commands.JobRef | commands.LeaseRef | commands.Settlement) -> job.Job | None:
+        """The job as it stands in this transaction."""
+        found = self.sql.run("get_job", ref.number, ref.created_ms)
+        return rows.to_job(found[0], self.queue_name(found[0][2])) if found else None
+
+    def save(self, change: job.Change) -> list[Effect]:
+        """Write what was decided and all that follows from it; the effects for the engine's memory."""
+        before, after = change.before, change.job
+        queue = self.get_or_make_queue(after.queue)
+        if not self.sql.run("save_job", *rows.changed_row(before, after)):
+            raise AssertionError(f"job {after.number} changed inside its own transaction")
+        if before.state is not after.state:
+            self.count(queue.id, before.state, -1)
+            self.count(queue.id, after.state, 1)
+        self.log.append(change.run())
+        if change.attempt_end is not None:
+            self.sql.run("insert_attempt", *rows.attempt_row(after.number, change.attempt_end))
+            self.sql.run("trim_attempts", after.number, retention.ATTEMPTS_KEPT)
+        if change.result:
+            self.sql.run_rows("insert_results", [(after.number, change.result_content_type or None, change.result)])
+        return self._effects(change, queue)
+
+    # ---------------------------------------------------------------------------------------------- inside
+
+    def _effects(self, change: job.Change, queue: Queue) -> list[Effect]:
+        before, after = change.before, change.job
+        effects: list[Effect] = []
+        if before.token is not None and after.token is None:
+            effects.append(
+                protocol.Freed(after.queue, after.number, before.token, change.attempt_outcome, before.started_at_ms)
+            )
+        if change.ended:
+            settlements.end_receipt(self, after, queue)
+            if job.prune_at_ms(after) is not None:
+                self.count(queue.id, rows.own_slot(after.state), 1)
+            effects.append(
+                protocol.Ended(after.queue, after.number, after.created_ms, int(after.state), after.finish_reason)
+            )
+        elif after.ready_at_ms is not None:
+            self.joined_line(queue, after.ready_at_ms)
+            effects.append(protocol.Queued(after.queue, after.ready_at_ms))
+        elif after.state is State.DELAYED:
+            effects.append(protocol.Parked(after.number, after.created_ms, after.run_at_ms))
+        if after.expires_at_ms and not after.starts and before.starts:
+            # An undelivered claim is as if it had not been: its expiry counts again.
+            effects.append(protocol.Expires(after.number, after.created_ms, after.expires_at_ms))
+        return effects
+
+    def _front(self) -> int:
+        self.staged.next_front -= 1
+        return self.staged.next_front + 1
+
+    def _run(self, carry_out: CarryOut, group: list[commands.Command], slots: _Slots) -> list[Applied]:
+        try:
+            return self._in_savepoint(carry_out, group, slots)
+        except Constraint as error:
+            if len(group) == 1:
+                return [Applied(_refused_by_schema(error), [])]
+        applied: list[Applied] = []
+        for command in group:
+            try:
+                applied += self._in_savepoint(carry_out, [command], slots)
+            except Constraint as error:
+                applied.append(Applied(_refused_by_schema(error), []))
+        return applied
+
+    def _in_savepoint(self, carry_out: CarryOut, group: list[commands.Command], slots: _Slots) -> list[Applied]:
+        kept = msgspec.structs.replace(
+            self.staged,
+            new=dict(self.staged.new),
+            next_ready_at=dict(self.staged.next_ready_at),
+            counts=dict(self.staged.counts),
+        )
+        logged = self.log.mark()
+        self.sql.connection.execute("SAVEPOINT run")
+        try:
+            applied = carry_out(self, group)
+        except Constraint:
+            self.sql.connection.execute("ROLLBACK TO run")
+            self.sql.connection.execute("RELEASE run")
+            self.staged = kept
+            self.log.reset(logged)
+            slots.give_back()
+            raise
+        self.sql.connection.execute("RELEASE run")
+        slots.used_up()
+        return applied
+
+
+class _Slots:
+    """Hands out slots and takes back those of a run that was rolled back, for its replay."""
+
+    def __init__(self, take_slot: TakeSlot) -> None:
+        self._take = take_slot
+        self._spare: list[tuple[str, Slot]] = []
+        self._out: list[tuple[str, Slot]] = []
+
+    def take(self, queue: str) -> Slot | None:
+        place = next((i for i, (of, _) in enumerate(self._spare) if of == queue), None)
+        slot = self._take(queue) if place is None else self._spare.pop(place)[1]
+        if slot is not None:
+            self._out.append((queue, slot))
+        return slot
+
+    def give_back(self) -> None:
+        self._spare += self._out
+        self._out = []
+
+    def used_up(self) -> None:
+        self._out = []
+
+
+def _refused_by_schema(error: Constraint) -> Refused:
+    return Refused("INVALID_FIELD", f"the store refuses it: {error.name}; correct the value and send it again")
+
+
+CarryOut = Callable[..., list[Applied]]
+"""Carries out a run of commands of the one type that it is listed under."""
+
+_CARRY_OUT: dict[type, CarryOut] = {
+    commands.AddJobs: adds.add_jobs,
+    commands.Claim: claims.claim_for_caller,
+    commands.Settle: settlements.settle,
+    commands.Report: settlements.report,
+    commands.Reap: settlements.reap,
+    commands.CancelJob: settlements.cancel,
+    commands.ReleaseReceipt: settlements.release_receipt,
+    commands.DeleteReceipt: settlements.delete_receipt,
+    commands.Prune: prunes.prune,
+}
