@@ -10,7 +10,9 @@ from anvilmq_broker.domain.job import Job
 def job_not_found(ref: commands.JobRef) -> Refused:
     """No job has this id, or it was removed."""
     job_id = ids.encode(ref.created_ms, ref.number)
-    return Refused("JOB_NOT_FOUND", f"there is no job {job_id}; it may have been removed", metadata={"job_id": job_id})
+    return Refused(
+        "JOB_NOT_FOUND", f"there is no job {job_id}: it was removed, or never added", "job_id", {"job_id": job_id}
+    )
 
 
 def lease_lost(lease: commands.LeaseRef | commands.Settlement, holder: Job | None, index: int = 0) -> Refused:
@@ -18,13 +20,14 @@ def lease_lost(lease: commands.LeaseRef | commands.Settlement, holder: Job | Non
     job_id = ids.encode(lease.created_ms, lease.number)
     return Refused(
         "LEASE_LOST",
-        f"the lease on job {job_id} is no longer held; stop the attempt, and do not settle it",
-        metadata={
+        f"the lease of job {job_id} is no longer held: it ran out, or the job was settled, cancelled or removed",
+        "lease_token",
+        {
             "job_id": job_id,
-            "state": holder.state.name.lower() if holder else "",
+            "state": holder.state.name if holder else "",
             "worker_id": holder.worker_id if holder and holder.token else "",
         },
-        index=index,
+        index,
     )
 
 

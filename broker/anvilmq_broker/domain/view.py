@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from operator import itemgetter
 from typing import Final
 
 import msgspec
 
-from anvilmq_broker.domain import commands, ids
-from anvilmq_broker.domain.job import Job
+from anvilmq_broker.domain import commands, events, ids
+from anvilmq_broker.domain.job import AttemptEnd, Job
 from anvilmq_broker.domain.state import State, WaitReason
 
 MOST_LOOKED_AT: Final = 10_000
@@ -161,3 +162,34 @@ def _in_time(wanted: commands.JobFilter, job: Job) -> bool:
 
 def _found(text: str, job: Job) -> bool:
     return text in job.name or text in job.key or text in ids.encode(job.created_ms, job.number)
+
+
+# ------------------------------------------------------------------------------------- rows of Store.export
+
+
+def job_row(job: Job, body: Body) -> tuple[object, ...]:
+    """A row of "jobs", by number."""
+    return (*msgspec.structs.astuple(job), *msgspec.structs.astuple(body))
+
+
+def attempt_row(number: int, end: AttemptEnd) -> tuple[object, ...]:
+    """A row of "attempts", by number and start."""
+    return (number, *msgspec.structs.astuple(end.record), end.token, end.settle_outcome, end.answer_state)
+
+
+def log_row(number: int, place: int, line: commands.LogLine) -> tuple[object, ...]:
+    """A row of "job_logs", by number and line."""
+    return (number, place, *msgspec.structs.astuple(line))
+
+
+def event_rows(first: int, at_ms: int, runs: Sequence[events.Run]) -> list[tuple[object, ...]]:
+    """Rows of "events": (number of the commit's first, time, transition), by job inside a commit.
+
+    Only the order of one job's transitions is a promise; neighbours may change places inside a commit.
+    """
+    flat = [
+        (first, at_ms, number, created, attempt, *msgspec.structs.astuple(run)[:5], *msgspec.structs.astuple(run)[6:])
+        for run in runs
+        for number, created, attempt in zip(run.jobs[::3], run.jobs[1::3], run.jobs[2::3], strict=True)
+    ]
+    return sorted(flat, key=itemgetter(2))
