@@ -19,10 +19,7 @@ from pathlib import Path
 import msgspec
 
 from anvilmq import Anvil, Job
-
-QUEUE = "bench"
-WARM_UP = 1 << 31
-"""Numbers from here on belong to the warm-up and count nowhere."""
+from bench.parts import QUEUE, WARM_UP, Produced, ProducerConfig, Worked, WorkerConfig
 
 
 class Item(msgspec.Struct):
@@ -32,47 +29,6 @@ class Item(msgspec.Struct):
     n: int
     due_ns: int
     pad: str
-
-
-class ProducerConfig(msgspec.Struct, frozen=True):
-    """mode: add (`inflight` calls at a time), bulk (batches of `batch`), or rate (one each 1/`rate` s, shifted by
-    `phase` of it, whatever the answers do)."""
-
-    index: int
-    mode: str
-    jobs: int
-    payload: int
-    inflight: int = 1
-    batch: int = 100
-    rate: float = 0.0
-    phase: float = 0.0
-
-
-class WorkerConfig(msgspec.Struct, frozen=True):
-    """tally: file of 8-byte counters, `index` being ours; concurrency: slots."""
-
-    index: int
-    tally: str
-    concurrency: int
-
-
-class Produced(msgspec.Struct, frozen=True):
-    """acked: adds that were answered; ack_us: how long each took (from its due time on with a rate)."""
-
-    acked: int
-    began_ns: int
-    ended_ns: int
-    cpu_s: float
-    ack_us: list[int]
-
-
-class Worked(msgspec.Struct, frozen=True):
-    """Of each handled job: producer << 32 | n, and the time from its due time to its handler, in µs."""
-
-    keys: list[int]
-    wait_us: list[int]
-    last_ns: int
-    cpu_s: float
 
 
 app = Anvil()

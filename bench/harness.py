@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import msgspec
 
-from bench import client, machine
+from bench import machine, parts
 from bench.broker import Broker
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -139,16 +139,16 @@ class _Run:
         fleet = Fleet(stack, broker.url)
         self._tally = stack.enter_context(_counters(place / "tally", load.workers))
         self._workers = [
-            fleet.start("worker", client.WorkerConfig(index, str(place / "tally"), load.concurrency))
+            fleet.start("worker", parts.WorkerConfig(index, str(place / "tally"), load.concurrency))
             for index in range(load.workers)
         ]
         self._await_ready(self._workers)
         self._producers = [fleet.start("producer", self._producer(index)) for index in range(load.producers)]
         self._await_ready(self._producers)
 
-    def _producer(self, index: int) -> client.ProducerConfig:
+    def _producer(self, index: int) -> parts.ProducerConfig:
         load, count = self._load, self._load.producers
-        return client.ProducerConfig(
+        return parts.ProducerConfig(
             index=index,
             mode=load.mode,
             jobs=load.jobs // count,
@@ -171,7 +171,7 @@ class _Run:
 
     def measure(self, during: Callable[[Broker], Any] | None) -> Outcome:
         warm = 8 * self._load.producers
-        self._wait(lambda: self._handled() >= warm and self._broker.completed(client.QUEUE) >= warm, every_s=0.05)
+        self._wait(lambda: self._handled() >= warm and self._broker.completed(parts.QUEUE) >= warm, every_s=0.05)
         cpu = self._broker.cpu_s()
         _tell(self._workers, "go")
         _tell(self._producers, "go")
@@ -180,13 +180,13 @@ class _Run:
             during(self._broker)
         jobs = self._load.jobs // self._load.producers * self._load.producers
         backlog = self._watch(began, warm, jobs)
-        self._wait(lambda: self._broker.completed(client.QUEUE) >= warm + jobs, every_s=0.002)
+        self._wait(lambda: self._broker.completed(parts.QUEUE) >= warm + jobs, every_s=0.002)
         seconds = (time.monotonic_ns() - began) / 1e9
         cpu = {part: spent - cpu[part] for part, spent in self._broker.cpu_s().items()}
         rss = self._broker.rss_mib()["engine"]
         _tell(self._workers, "stop")
-        produced = [msgspec.json.decode(_hear(process), type=client.Produced) for process in self._producers]
-        worked = [msgspec.json.decode(_hear(process), type=client.Worked) for process in self._workers]
+        produced = [msgspec.json.decode(_hear(process), type=parts.Produced) for process in self._producers]
+        worked = [msgspec.json.decode(_hear(process), type=parts.Worked) for process in self._workers]
         self._check(jobs, produced, worked)
         cpu |= {"producers": sum(one.cpu_s for one in produced), "workers": sum(one.cpu_s for one in worked)}
         return Outcome(
@@ -224,12 +224,12 @@ class _Run:
                 raise RuntimeError(f"nothing moves: {now} jobs handled, {self._load.jobs} wanted")
             time.sleep(every_s)
 
-    def _check(self, jobs: int, produced: list[client.Produced], worked: list[client.Worked]) -> None:
+    def _check(self, jobs: int, produced: list[parts.Produced], worked: list[parts.Worked]) -> None:
         """Nothing lost, nothing twice, all acknowledged, all completed."""
         times = Counter(key for one in worked for key in one.keys)
         twice = [key for key, count in times.items() if count > 1]
         acked = sum(one.acked for one in produced)
-        completed = self._broker.completed(client.QUEUE) - 8 * self._load.producers
+        completed = self._broker.completed(parts.QUEUE) - 8 * self._load.producers
         assert acked == jobs, f"{acked} of {jobs} adds were answered"
         assert len(times) == jobs, f"{jobs - len(times)} of {jobs} jobs never reached a handler"
         assert not twice, f"{len(twice)} jobs were handled twice"
