@@ -59,8 +59,8 @@ class Transport(Protocol):
     def stream(self, method: Method[Req, Resp], requests: AsyncIterator[Req]) -> AsyncGenerator[Resp, None]:
         """The answers of a streaming call, also of one that takes a single request.
 
-        `requests` is asked for the next message once the one before is written; its end half-closes the call, which
-        then ends when the broker has answered. `aclose()` on the answers cancels the call, and the reading of
+        `requests` is asked for the first message once there is a connection, for the next when the one before is
+        written; its end half-closes the call, which then ends when the broker has answered. `aclose()` on the answers cancels the call, and the reading of
         `requests` with it.
         """
 
