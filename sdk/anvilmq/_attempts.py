@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -13,6 +13,8 @@ from anvilmq_proto.v1 import worker_service_pb2 as wire
 if TYPE_CHECKING:
     from anvilmq._pools import Slots
     from anvilmq.jobs import JobDef
+
+    AnyJobDef = JobDef[Any, Any]
 
 
 class Cause(enum.StrEnum):
@@ -48,7 +50,7 @@ class Attempt(msgspec.Struct, eq=False):
     """
 
     delivery: wire.Delivery
-    definition: JobDef[object, object]
+    definition: AnyJobDef
     slots: Slots
     reports: Reports
     job_id: str

@@ -5,11 +5,8 @@ Durations are texts such as `"1h30m"`, or a `timedelta`.
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from anvilmq import durations, errors
-
-Duration = str | timedelta
+from anvilmq.durations import Duration
 
 
 class Outcome(Exception):

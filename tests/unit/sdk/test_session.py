@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, cast
 
@@ -126,7 +127,7 @@ async def bench() -> AsyncIterator[Bench]:
 async def test_the_first_frame_is_open_alone_and_credit_follows_when_it_is_opened(bench: Bench) -> None:
     bench.broker.accepts = False
     await bench.open()
-    assert [frame.WhichOneof for frame in bench.frames] and len(bench.frames) == 1
+    assert len(bench.frames) == 1
     opening = bench.frames[0].open
     assert opening.worker.worker_id == "w1"
     assert [(pool.id, list(pool.queues), pool.concurrency) for pool in opening.pools] == [(1, ["images"], 4)]
@@ -312,7 +313,7 @@ async def test_a_worker_waits_longer_from_try_to_try_and_never_gives_up(bench: B
         await bench.advance(due_at - bench.clock.monotonic())
         if len(bench.broker.streams) > count:
             at.append(bench.clock.monotonic())
-    waits = [round(later - sooner, 3) for sooner, later in zip(at, at[1:], strict=False)]
+    waits = [round(later - sooner, 3) for sooner, later in itertools.pairwise(at)]
     assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0, 10.0, 10.0]
     assert bench.listener.failures == []
 
