@@ -177,7 +177,7 @@ class MemoryBatch:
         started = job.start(entry.job, token, slot.worker_id, slot.claim_id, self._now)
         self._jobs.put(number, replace(entry, job=started))
         self._log.append(_run(events.Kind.STARTED, started, entry.job.state))
-        return protocol.Started(slot, view.delivery(started, entry.body), started.timeout_at_ms)
+        return protocol.Started(slot, view.delivery(started, entry.body), started.timeout_at_ms, started.run_at_ms)
 
     def _claim(self, command: commands.Claim) -> Outcome:
         """The jobs that this claim id has, else the next claimable ones, queue by queue as named."""
@@ -301,7 +301,7 @@ class MemoryBatch:
             body = replace(entry.body, result=change.result, result_content_type=change.result_content_type)
             entry = replace(entry, body=body)
         self._jobs.put(after.number, replace(entry, job=after))
-        self._log.append(change.run())
+        change.tell(self._log)
         if change.ended:
             self._end_receipt(after)
         return _effects(change)

@@ -208,4 +208,5 @@ def _held(of: job.Job) -> protocol.HeldLease:
         of.policy.lease_ms,
         of.timeout_at_ms,
         of.started_at_ms,
+        of.cancel_requested,
     )
