@@ -48,46 +48,64 @@ class Run(msgspec.Struct, array_like=True):
     matched_by: int = 0
     error: tuple[str, str] | None = None
 
-    def same_but_jobs(self, other: Run) -> bool:
-        """Whether `other` may be joined to this run."""
-        return (
-            self.kind == other.kind
-            and self.name == other.name
-            and self.queue == other.queue
-            and self.state == other.state
-            and self.previous_state == other.previous_state
-            and self.worker_id == other.worker_id
-            and self.finish_reason == other.finish_reason
-            and self.due_at_ms == other.due_at_ms
-            and self.matched_by == other.matched_by
-            and self.error == other.error
-        )
-
 
 class Log:
-    """The events of one transaction, in order, joined into runs."""
+    """The events of one transaction, in order, neighbours that differ only in their jobs joined into runs."""
 
-    __slots__ = ("count", "runs")
+    __slots__ = ("_last", "count", "runs")
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
         self.count = 0
+        self._last: tuple[object, ...] = ()
+
+    def add(
+        self,
+        kind: Kind,
+        queue: str,
+        name: str,
+        state: int,
+        previous_state: int,
+        number: int,
+        created_ms: int,
+        attempt: int,
+        worker_id: str = "",
+        finish_reason: int = 0,
+        due_at_ms: int = 0,
+        matched_by: int = 0,
+        error: tuple[str, str] | None = None,
+    ) -> None:
+        """Append one event; see Run for the fields."""
+        same = (kind, queue, name, state, previous_state, worker_id, finish_reason, due_at_ms, matched_by, error)
+        self.count += 1
+        if same == self._last:
+            self.runs[-1].jobs += (number, created_ms, attempt)
+            return
+        self._last = same
+        self.runs.append(
+            Run(
+                kind, queue, name, state, previous_state, [number, created_ms, attempt], worker_id, finish_reason,
+                due_at_ms, matched_by, error,
+            )
+        )  # fmt: skip
 
     def append(self, run: Run) -> None:
-        """Add the events of `run` after those that are there."""
-        self.count += len(run.jobs) // 3
-        if self.runs and self.runs[-1].same_but_jobs(run):
-            self.runs[-1].jobs.extend(run.jobs)
-        else:
-            self.runs.append(run)
+        """Append the events of a run, one by one."""
+        for place in range(0, len(run.jobs), 3):
+            number, created_ms, attempt = run.jobs[place : place + 3]
+            self.add(
+                Kind(run.kind), run.queue, run.name, run.state, run.previous_state, number, created_ms, attempt,
+                run.worker_id, run.finish_reason, run.due_at_ms, run.matched_by, run.error,
+            )  # fmt: skip
 
     def mark(self) -> tuple[int, int, int]:
         """A place to come back to with `reset`."""
         return len(self.runs), len(self.runs[-1].jobs) if self.runs else 0, self.count
 
     def reset(self, mark: tuple[int, int, int]) -> None:
-        """Forget the events appended since `mark`."""
+        """Forget the events added since `mark`."""
         runs, jobs, self.count = mark
         del self.runs[runs:]
         if self.runs:
             del self.runs[-1].jobs[jobs:]
+        self._last = ()

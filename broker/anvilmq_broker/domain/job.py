@@ -105,20 +105,22 @@ class Change(msgspec.Struct, frozen=True):
         """Whether the job became terminal by it."""
         return self.job.terminal and not self.before.terminal
 
-    def run(self) -> events.Run:
-        """The event as the log keeps it."""
+    def tell(self, log: events.Log) -> None:
+        """Append the event to the transaction's log."""
         job, end = self.job, self.attempt_end
         error = end.record.error if end else None
-        return events.Run(
+        log.add(
             self.event,
             job.queue,
             job.name,
             job.state,
             self.before.state,
-            [job.number, job.created_ms, self.before.attempt if end else job.attempt],
-            worker_id=self.before.worker_id if self.before.token else "",
-            finish_reason=job.finish_reason,
-            due_at_ms=job.run_at_ms if job.state is State.DELAYED else 0,
+            job.number,
+            job.created_ms,
+            self.before.attempt if end else job.attempt,
+            self.before.worker_id if self.before.token else "",
+            job.finish_reason,
+            job.run_at_ms if job.state is State.DELAYED else 0,
             error=(error.type, error.message) if error else None,
         )
 

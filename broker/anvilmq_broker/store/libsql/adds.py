@@ -29,6 +29,7 @@ ReceiptKey = tuple[str, str, str]
 def add_jobs(batch: LibsqlBatch, group: list[commands.AddJobs]) -> list[Applied]:
     """Carry out a run of AddJobs; a refusal decided here has written and used up nothing."""
     writer = _Writer(batch)
+    writer.look_up(group)
     applied = [writer.add(command) for command in group]
     writer.flush()
     return applied
@@ -46,8 +47,29 @@ class _Writer:
         self._full_bodies: list[Row] = []
         self._receipts: dict[ReceiptKey, receipt.Receipt] = {}
         self._receipt_rows: dict[ReceiptKey, Row] = {}
-        self._producers: dict[str, Row] = {}
+        self._producers: dict[str, tuple[int, bytes]] = {}
+        self._answered: set[str] = set()
         self._made: dict[int, int] = {}
+
+    def look_up(self, group: list[commands.AddJobs]) -> None:
+        """Read in one statement each the producers and the receipts that the run names."""
+        sql, now = self._batch.sql, self._batch.now_ms
+        if producers := {command.producer_id for command in group if command.producer_id}:
+            for producer, seq, answer in sql.run_rows("get_producers", [(name,) for name in producers]):
+                self._producers[producer] = (seq, answer)
+        keyed = {
+            _key(new): queue.id
+            for command in group
+            for new in command.jobs
+            if new.key and (queue := self._batch.find_queue(new.queue))
+        }
+        if not keyed:
+            return
+        places = {(queue_id, name, key): queue for (queue, name, key), queue_id in keyed.items()}
+        for queue_id, name, key, *rest in sql.run_rows("get_receipts", list(places)):
+            held = rows.to_receipt(tuple(rest), places[queue_id, name, key], name, key)
+            if held.live(now):
+                self._receipts[held.queue, name, key] = held
 
     def add(self, command: commands.AddJobs) -> Applied:
         """Decide one command and collect its rows."""
@@ -65,12 +87,8 @@ class _Writer:
             earlier = [_with_state(entry, first, states) for entry in earlier]
         answer = commands.AddedJobs(first, self._batch.now_ms, earlier, refused)
         if command.producer_id:
-            self._producers[command.producer_id] = (
-                command.producer_id,
-                command.seq,
-                _pack_answer(answer),
-                self._batch.now_ms,
-            )
+            self._producers[command.producer_id] = (command.seq, _pack_answer(answer))
+            self._answered.add(command.producer_id)
         self._tell_added(news, earlier, command, effects)
         return Applied(msgspec.structs.replace(answer, states=states), effects)
 
@@ -89,20 +107,16 @@ class _Writer:
             sql.run_rows("insert_bodies", self._bodies)
         if self._full_bodies:
             sql.run_rows("insert_full_bodies", self._full_bodies)
-        for producer in self._producers.values():
-            sql.run("put_producer", *producer)
+        if self._answered:
+            sql.run_rows("put_producers", [(name, *self._producers[name]) for name in self._answered], now)
 
     # ------------------------------------------------------------------------------------------- deciding
 
     def _kept_answer(self, command: commands.AddJobs) -> commands.AddedJobs | Refused | None:
         kept = self._producers.get(command.producer_id)
-        if kept is not None:
-            seq, answer = kept[1], kept[2]
-        else:
-            found = self._batch.sql.run("get_producer", command.producer_id)
-            if not found:
-                return None
-            seq, answer = found[0]
+        if kept is None:
+            return None
+        seq, answer = kept
         if command.seq == seq:
             return _unpack_answer(answer)
         if command.seq > seq:
@@ -149,13 +163,8 @@ class _Writer:
         self, new: commands.NewJob, siblings: dict[ReceiptKey, receipt.Receipt]
     ) -> commands.JobRef | Refused | None:
         """The earlier job that the key belongs to, the refusal, or None when the key is free."""
-        held = siblings.get(_key(new)) or self._receipts.get(_key(new)) or self._stored_receipt(new)
-        return receipt.meet(held, new) if held is not None and held.live(self._batch.now_ms) else None
-
-    def _stored_receipt(self, new: commands.NewJob) -> receipt.Receipt | None:
-        queue = self._batch.find_queue(new.queue)
-        found = self._batch.sql.run("get_receipt", queue.id, new.name, new.key) if queue else []
-        return rows.to_receipt(found[0], new.queue, new.name, new.key) if found else None
+        held = siblings.get(_key(new)) or self._receipts.get(_key(new))
+        return receipt.meet(held, new) if held is not None else None
 
     def _state_of(self, ref: commands.JobRef) -> int:
         if (made := self._made.get(ref.number)) is not None:
@@ -169,14 +178,20 @@ class _Writer:
         batch = self._batch
         queue = batch.get_or_make_queue(new.queue)
         made = job.create(new, number, job.merge_policy(new.policy, queue.defaults), batch.moment)
-        batch.log.append(_event(events.Kind.ADDED, made, 0))
+        due = made.run_at_ms if made.state is State.DELAYED else 0
+        batch.log.add(
+            events.Kind.ADDED, made.queue, made.name, made.state, 0, number, made.created_ms, 0, due_at_ms=due
+        )
         slot = None
         if made.state is State.WAITING and batch.line_is_clear(queue):
             slot = batch.take_slot(new.queue)
         if slot is not None:
             before, token = made, batch.chance.token()
             made = job.start(made, token, slot.worker_id, slot.claim_id, batch.now_ms)
-            batch.log.append(_event(events.Kind.STARTED, made, before.state))
+            batch.log.add(
+                events.Kind.STARTED, made.queue, made.name, made.state, before.state, number, made.created_ms,
+                made.attempt, made.worker_id,
+            )  # fmt: skip
             effects.append(
                 protocol.Started(
                     slot,
@@ -232,11 +247,9 @@ class _Writer:
         for entry in earlier:
             new = command.jobs[entry.index]
             met[new.queue] = met.get(new.queue, 0) + 1
-            self._batch.log.append(
-                events.Run(
-                    events.Kind.DUPLICATE, new.queue, new.name, entry.state, 0,
-                    [entry.ref.number, entry.ref.created_ms, 0], matched_by=entry.matched_by,
-                )
+            self._batch.log.add(
+                events.Kind.DUPLICATE, new.queue, new.name, entry.state, 0, entry.ref.number, entry.ref.created_ms, 0,
+                matched_by=entry.matched_by,
             )  # fmt: skip
         effects += [protocol.Added(queue, made.get(queue, 0), met.get(queue, 0)) for queue in made | met]
 
@@ -254,16 +267,3 @@ def _with_state(entry: commands.Earlier, first: int, states: bytes) -> commands.
 
 def _receipt_of(new: commands.NewJob, number: int, now_ms: int) -> receipt.Receipt:
     return receipt.Receipt(new.queue, new.name, new.key, new.singleton, number, now_ms, new.digest, now_ms)
-
-
-def _event(kind: events.Kind, value: job.Job, previous: int) -> events.Run:
-    return events.Run(
-        kind,
-        value.queue,
-        value.name,
-        value.state,
-        previous,
-        [value.number, value.created_ms, value.attempt],
-        worker_id=value.worker_id,
-        due_at_ms=value.run_at_ms if value.state is State.DELAYED else 0,
-    )

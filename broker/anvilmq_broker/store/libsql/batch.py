@@ -102,7 +102,7 @@ class LibsqlBatch:
         if self.staged.next_front != self._first_front:
             self.sql.run("set_front", self.staged.next_front)
         self.sql.connection.execute("COMMIT")
-        self._store.committed(self.staged)
+        self._store.committed(self.staged, self.now_ms)
 
     def rollback(self) -> None:
         """Drop everything of the batch."""
@@ -176,6 +176,13 @@ class LibsqlBatch:
         found = self.sql.run("get_job", ref.number, ref.created_ms)
         return rows.to_job(found[0], self.queue_name(found[0][2])) if found else None
 
+    def delete_jobs(self, numbers: list[int]) -> None:
+        """Remove ended jobs and all that hangs on them."""
+        for queue_id, state, prune_at in self.sql.run_rows("delete_jobs", [(n,) for n in numbers]) if numbers else ():
+            self.count(queue_id, state, -1)
+            if prune_at is not None:
+                self.count(queue_id, rows.own_slot(state), -1)
+
     def save(self, change: job.Change) -> list[Effect]:
         """Write what was decided and all that follows from it; the effects for the engine's memory."""
         before, after = change.before, change.job
@@ -185,7 +192,7 @@ class LibsqlBatch:
         if before.state is not after.state:
             self.count(queue.id, before.state, -1)
             self.count(queue.id, after.state, 1)
-        self.log.append(change.run())
+        change.tell(self.log)
         if change.attempt_end is not None:
             self.sql.run("insert_attempt", *rows.attempt_row(after.number, change.attempt_end))
             self.sql.run("trim_attempts", after.number, retention.ATTEMPTS_KEPT)
@@ -269,11 +276,14 @@ class _Slots:
         self._out: list[tuple[str, Slot]] = []
 
     def take(self, queue: str) -> Slot | None:
-        place = next((i for i, (of, _) in enumerate(self._spare) if of == queue), None)
-        slot = self._take(queue) if place is None else self._spare.pop(place)[1]
+        slot = self._take_spare(queue) if self._spare else self._take(queue)
         if slot is not None:
             self._out.append((queue, slot))
         return slot
+
+    def _take_spare(self, queue: str) -> Slot | None:
+        place = next((i for i, (of, _) in enumerate(self._spare) if of == queue), None)
+        return self._take(queue) if place is None else self._spare.pop(place)[1]
 
     def give_back(self) -> None:
         self._spare += self._out

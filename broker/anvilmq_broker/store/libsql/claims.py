@@ -88,12 +88,10 @@ def _start(
             number, row[1], lease_token, queue.name, row[2], row[15], row[10] or "", row[4] + 1, row[5], row[6], timeout,
             rows.texts(row[11]), rows.texts(row[12]), priority, row[13] or "", row[8] + 1, row[9], row[14] or "",
         )  # fmt: skip
-        started.append(protocol.Started(slot, delivery, batch.now_ms + timeout if timeout else 0))
+        started.append(protocol.Started(slot, delivery, batch.now_ms + timeout if timeout else 0, row[16]))
         batch.count(queue.id, row[3], -1)
-        batch.log.append(
-            events.Run(
-                events.Kind.STARTED, queue.name, row[2], State.ACTIVE, row[3], [number, row[1], row[4] + 1], worker_id
-            )
-        )  # fmt: skip
+        batch.log.add(
+            events.Kind.STARTED, queue.name, row[2], State.ACTIVE, row[3], number, row[1], row[4] + 1, worker_id
+        )
     batch.count(queue.id, State.ACTIVE, len(started))
     return started

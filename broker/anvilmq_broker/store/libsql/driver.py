@@ -76,7 +76,8 @@ class Connection:
         if args:
             _check(args)
         try:
-            return self._inner.execute(sql, tuple(args)).fetchall()  # type: ignore[no-any-return]
+            # A statement without columns gives None, not an empty list.
+            return self._inner.execute(sql, tuple(args)).fetchall() or []
         except ValueError as error:
             raise translate(error) from error
 

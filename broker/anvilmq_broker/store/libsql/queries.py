@@ -39,19 +39,20 @@ def answer(store: LibsqlStore, sql: Sql, query: commands.Query, now_ms: int) -> 
             raise TypeError(f"{type(query).__name__} is not the store's to answer")
 
 
-def _find(store: LibsqlStore, sql: Sql, ref: commands.JobRef) -> job.Job | None:
+def find_job(store: LibsqlStore, sql: Sql, ref: commands.JobRef) -> job.Job | None:
+    """The committed job, None when it is not there."""
     found = sql.run("get_job", ref.number, ref.created_ms)
     return rows.to_job(found[0], store.queue_names[found[0][2]]) if found else None
 
 
 def _get_job(store: LibsqlStore, sql: Sql, query: commands.GetJob, now_ms: int) -> commands.JobFound | Refused:
-    found = _find(store, sql, query.ref)
+    found = find_job(store, sql, query.ref)
     if found is None:
         return refusals.job_not_found(query.ref)
     attempts = _attempts(sql, found) if query.full or query.wait else []
     wait = _wait(store, sql, found, attempts, now_ms) if query.wait else None
     if query.full:
-        return commands.JobFound(view.full_record(found, _body(sql, found), attempts, wait))
+        return commands.JobFound(view.full_record(found, body_of(sql, found), attempts, wait))
     record = view.record(found, view.Body(labels=_labels(sql, found)))
     return commands.JobFound(msgspec.structs.replace(record, wait=wait) if wait else record)
 
@@ -66,7 +67,8 @@ def _wait(
     return view.wait(found, attempts, ahead, now_ms)
 
 
-def _body(sql: Sql, found: job.Job) -> view.Body:
+def body_of(sql: Sql, found: job.Job) -> view.Body:
+    """What the job carries."""
     row = sql.run("get_body", found.number)[0]
     content_type, headers, labels, progress, data, result_type, result = row
     return view.Body(
@@ -83,7 +85,7 @@ def _attempts(sql: Sql, found: job.Job) -> list[commands.AttemptRecord]:
 
 
 def _list_logs(store: LibsqlStore, sql: Sql, query: commands.ListJobLogs) -> commands.LogPage | Refused:
-    found = _find(store, sql, query.ref)
+    found = find_job(store, sql, query.ref)
     if found is None:
         return refusals.job_not_found(query.ref)
     lines = sql.run("list_log_lines", found.number, query.after, query.limit + 1)
@@ -139,7 +141,7 @@ def _receipt_rows(
 def _receipt(store: LibsqlStore, sql: Sql, queue: str, row: Row) -> commands.ReceiptRecord:
     name, key, singleton, number, created, digest, made, expires = row
     ref = commands.JobRef(number, created)
-    holder = _find(store, sql, ref)
+    holder = find_job(store, sql, ref)
     return commands.ReceiptRecord(
         queue, name, key, bool(singleton), ref, int(holder.state) if holder else 0, digest, made, expires or 0
     )
@@ -165,14 +167,14 @@ def _list_jobs(store: LibsqlStore, sql: Sql, query: commands.ListJobs, now_ms: i
 def _match(
     store: LibsqlStore, sql: Sql, query: commands.ListJobs, ref: commands.JobRef, now_ms: int
 ) -> commands.JobRecord | None:
-    found = _find(store, sql, ref)
+    found = find_job(store, sql, ref)
     if found is None:
         return None
     labels = _labels(sql, found)
     if not view.matches(query.filter, found, labels, now_ms):
         return None
     if query.full:
-        return view.full_record(found, _body(sql, found), _attempts(sql, found))
+        return view.full_record(found, body_of(sql, found), _attempts(sql, found))
     return view.record(found, view.Body(labels=labels))
 
 
@@ -181,7 +183,7 @@ def _total(store: LibsqlStore, sql: Sql, query: commands.ListJobs, now_ms: int) 
     for looked, ref in enumerate(_walk(store, sql, query)):
         if looked == view.MOST_LOOKED_AT:
             return total, True
-        found = _find(store, sql, ref)
+        found = find_job(store, sql, ref)
         if found is not None:
             labels = _labels(sql, found) if query.filter.labels else None
             total += view.matches(query.filter, found, labels, now_ms)

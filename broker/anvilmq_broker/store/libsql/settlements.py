@@ -19,6 +19,7 @@ from anvilmq_broker.domain.state import (
     State,
 )
 from anvilmq_broker.store import protocol
+from anvilmq_broker.store.libsql import rows
 from anvilmq_broker.store.protocol import Applied, Effect
 
 if TYPE_CHECKING:
@@ -51,11 +52,9 @@ def _complete_plain(
         item, queue = items[number], batch.queue_name(queue_id)
         batch.count(queue_id, State.ACTIVE, -1)
         batch.count(queue_id, State.COMPLETED, 1)
-        batch.log.append(
-            events.Run(
-                events.Kind.COMPLETED, queue, name, State.COMPLETED, State.ACTIVE, [number, created, attempt], worker_id,
-                FinishReason.COMPLETED,
-            )
+        batch.log.add(
+            events.Kind.COMPLETED, queue, name, State.COMPLETED, State.ACTIVE, number, created, attempt, worker_id,
+            FinishReason.COMPLETED,
         )  # fmt: skip
         done[number] = (
             item,
@@ -117,11 +116,9 @@ def _report_one(batch: LibsqlBatch, command: commands.Report) -> commands.Done |
         return refusals.lease_lost(command.lease, found)
     if command.progress_json is not None:
         batch.sql.run("set_progress", found.number, command.progress_json)
-        batch.log.append(
-            events.Run(
-                events.Kind.PROGRESS, found.queue, found.name, found.state, found.state,
-                [found.number, found.created_ms, found.attempt], found.worker_id,
-            )
+        batch.log.add(
+            events.Kind.PROGRESS, found.queue, found.name, found.state, found.state, found.number, found.created_ms,
+            found.attempt, found.worker_id,
         )  # fmt: skip
     if command.lines:
         _append_lines(batch, found, command.lines)
@@ -192,30 +189,27 @@ def _cancel_one(batch: LibsqlBatch, command: commands.CancelJob) -> Applied:
 
 def release_receipt(batch: LibsqlBatch, group: list[commands.ReleaseReceipt]) -> list[Applied]:
     """Free keys whose holder is the expected job."""
-    return [Applied(_release_one(batch, command), []) for command in group]
-
-
-def _release_one(batch: LibsqlBatch, command: commands.ReleaseReceipt) -> commands.FreedReceipt:
-    queue = batch.find_queue(command.queue)
-    found = batch.sql.run("get_receipt", queue.id, command.name, command.key) if queue else []
-    if queue is None or not found:
-        return commands.FreedReceipt(False)
-    holder = commands.JobRef(found[0][1], found[0][2])
-    if holder != command.expected:
-        return commands.FreedReceipt(False, holder)
-    batch.sql.run("free_receipt", queue.id, command.name, command.key, holder.number)
-    return commands.FreedReceipt(True, holder)
+    return [Applied(_free(batch, command, command.expected), []) for command in group]
 
 
 def delete_receipt(batch: LibsqlBatch, group: list[commands.DeleteReceipt]) -> list[Applied]:
     """Free keys whoever has them."""
-    return [Applied(_delete_one(batch, command), []) for command in group]
+    return [Applied(_free(batch, command, None), []) for command in group]
 
 
-def _delete_one(batch: LibsqlBatch, command: commands.DeleteReceipt) -> commands.FreedReceipt:
+def _free(
+    batch: LibsqlBatch, command: commands.ReleaseReceipt | commands.DeleteReceipt, expected: commands.JobRef | None
+) -> commands.FreedReceipt:
     queue = batch.find_queue(command.queue)
-    found = batch.sql.run("delete_receipt", queue.id, command.name, command.key) if queue else []
-    return commands.FreedReceipt(True, commands.JobRef(*found[0])) if found else commands.FreedReceipt(False)
+    found = batch.sql.run("get_receipt", queue.id, command.name, command.key) if queue else []
+    held = rows.to_receipt(found[0], command.queue, command.name, command.key) if found else None
+    if queue is None or held is None or not held.live(batch.now_ms):
+        return commands.FreedReceipt(False)
+    holder = commands.JobRef(held.number, held.job_created_ms)
+    if expected not in (None, holder):
+        return commands.FreedReceipt(False, holder)
+    batch.sql.run("free_receipt", queue.id, command.name, command.key, holder.number)
+    return commands.FreedReceipt(True, holder)
 
 
 def end_receipt(batch: LibsqlBatch, ended: job.Job, queue: Queue) -> None:

@@ -1,11 +1,15 @@
-"""Runs named statements on the one connection, in the fixed widths."""
+"""Runs named statements on the one connection."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from anvilmq_broker.store.libsql import statements
 from anvilmq_broker.store.libsql.driver import Connection, Row, Scalar
+
+_json = msgspec.json.Encoder().encode
 
 
 class Sql:
@@ -24,20 +28,37 @@ class Sql:
     def run(self, name: str, *args: Scalar) -> list[Row]:
         """Run a statement without rows. Raises TypeError when the number of arguments is wrong."""
         statement = self._known[name]
-        if len(args) != len(statement.common):
+        if len(args) != len(statement.params) or statement.row:
             # The driver would bind NULL for what is missing and ignore what is too much.
-            raise TypeError(f"{name} takes {len(statement.common)} arguments, got {len(args)}")
-        return self.connection.execute(statement.texts[1], args)
+            raise TypeError(f"{name} takes {len(statement.params)} arguments, got {len(args)}")
+        return self.connection.execute(statement.text, args)
 
-    def run_rows(self, name: str, rows: Sequence[Row], *common: Scalar) -> list[Row]:
-        """Run a statement over rows and return what all its pieces returned."""
+    def run_rows(self, name: str, rows: Sequence[Row], *args: Scalar) -> list[Row]:
+        """Run a statement over rows. Raises TypeError when the number of arguments or fields is wrong."""
         statement = self._known[name]
-        if len(common) != len(statement.common) or (rows and len(rows[0]) != len(statement.row)):
-            raise TypeError(f"{name} takes {len(statement.common)} + {len(statement.row)} arguments")
-        execute, texts = self.connection.execute, statement.texts
-        if len(rows) == 1:
-            return execute(texts[1], (*common, *rows[0]))
-        found: list[Row] = []
-        for start, width in statements.widths(len(rows)):
-            found += execute(texts[width], statements.flat(common, rows[start : start + width]))
-        return found
+        if len(args) != len(statement.params) or not rows or len(rows[0]) != len(statement.row):
+            raise TypeError(f"{name} takes {len(statement.params)} arguments and rows of {len(statement.row)} fields")
+        if not statement.blobs:
+            return self.connection.execute(statement.text, (*args, _json(rows).decode()))
+        array, blobs = _apart(rows, statement.blobs)
+        return self.connection.execute(statement.text, (*args, array, blobs))
+
+
+def _apart(rows: Sequence[Row], places: tuple[int, ...]) -> tuple[str, bytes]:
+    """The rows as JSON with (start, length) in place of each blob, from 1, null for None; and the blobs in a piece."""
+    pieces: list[bytes] = []
+    start = 1
+    plain: list[list[Scalar]] = []
+    for row in rows:
+        fields: list[Scalar] = []
+        for place, value in enumerate(row):
+            if place not in places:
+                fields.append(value)
+            elif value is None:
+                fields += (None, None)
+            else:
+                fields += (start, len(value))
+                start += len(value)
+                pieces.append(value)
+        plain.append(fields)
+    return _json(plain).decode(), b"".join(pieces)

@@ -4,30 +4,30 @@ A file is a row of blocks:
 
     -- name: free_singleton_receipt
     -- Purpose, in words.
-    -- params: queue_id int, key text
+    -- params: queue_id small, key text
     DELETE FROM receipts WHERE queue_id = :queue_id AND key = :key RETURNING key;
 
 Types: int (any integer; bound under a CAST, since the driver binds 2^31 and more as REAL), small (an integer below
-2^31, bound bare), text, blob. Arguments are given in the order of the params line. A statement for many rows marks one row as `/*row*/(…)/*row*/`; its parameters come from
-each row. Those used outside it, and those on a `-- common:` line, are bound once and come first. Such a statement is made in the fixed widths WIDTHS, so that few
-texts exist.
+2^31, bound bare), text, blob. Arguments are given in the order of the params line.
+
+A statement over many rows declares a row's fields on `-- rows:` lines and reads them from the table `rows`. The rows
+travel as one JSON array (integers and texts), blobs beside it in one piece that the statement cuts up: the text of the
+statement is the same for any number of rows, which the driver, keeping no prepared statement, has to parse each time.
+Measured against multi-row VALUES: half the time for 64 rows.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import resources
 from typing import Final
 
 import msgspec
 
-from anvilmq_broker.store.libsql.driver import Row, Scalar
-
-WIDTHS: Final = (64, 8, 1)
 _TYPES: Final = frozenset({"int", "small", "text", "blob"})
 _PARAM: Final = re.compile(r"(?<![:\w]):([a-z_]+)")
-_ROW: Final = re.compile(r"/\*row\*/(.*?)/\*row\*/", re.DOTALL)
+_FROM_ROWS: Final = re.compile(r"\bFROM rows\b")
 
 
 class SqlFileError(Exception):
@@ -35,17 +35,13 @@ class SqlFileError(Exception):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """One statement, ready to run. text: by width; width 1 of a statement without row marks is the only one."""
+    """One statement, ready to run. blobs: places of blob fields in a row."""
 
     name: str
-    texts: dict[int, str]
-    common: tuple[str, ...]
+    text: str
+    params: tuple[str, ...]
     row: tuple[str, ...]
-
-    @property
-    def many(self) -> bool:
-        """Whether it takes rows."""
-        return bool(self.row)
+    blobs: tuple[int, ...]
 
 
 def load() -> dict[str, Statement]:
@@ -72,42 +68,41 @@ def parse(text: str, where: str) -> Iterator[Statement]:
         yield _statement(head.strip(), rest, where)
 
 
-def widths(count: int) -> Iterator[tuple[int, int]]:
-    """(start, width) pieces that cover `count` rows with the fixed widths, widest first."""
-    start = 0
-    for width in WIDTHS:
-        while count - start >= width:
-            yield start, width
-            start += width
-
-
-def flat(common: Sequence[Scalar], rows: Sequence[Row]) -> list[Scalar]:
-    """Arguments of a statement for these rows."""
-    args = list(common)
-    for row in rows:
-        args.extend(row)
-    return args
-
-
 def _statement(name: str, block: str, where: str) -> Statement:
     comments = [line[2:].strip() for line in block.splitlines() if line.startswith("--")]
     sql = "\n".join(line for line in block.splitlines() if not line.startswith("--")).strip()
     _check_shape(name, sql, comments, where)
-    once = _declared(name, comments, "common:", where)
-    types = once | _declared(name, comments, "params:", where)
-    row = _ROW.search(sql)
-    outside = sql[: row.start()] + sql[row.end() :] if row else sql
-    outer, inner = _names(outside), _names(row[1]) if row else frozenset()
-    if unused := set(types) - outer - inner:
+    params = _declared(name, comments, "params:", where)
+    row = _declared(name, comments, "rows:", where)
+    used = frozenset(_PARAM.findall(sql))
+    if unused := (params.keys() | row.keys()) - used:
         raise SqlFileError(f"{where}: {name} declares {sorted(unused)} and does not use it")
-    if unknown := (outer | inner) - set(types):
+    if unknown := used - params.keys() - row.keys():
         raise SqlFileError(f"{where}: {name} uses {sorted(unknown)} and does not declare it")
-    common = tuple(param for param in types if param in once or param in outer)
-    if row is None:
-        return Statement(name, {1: _number(sql, common, types, 0)}, common, ())
-    in_row = tuple(param for param in types if param not in common)
-    texts = {width: _expand(sql, row[1], common, in_row, types, width) for width in WIDTHS}
-    return Statement(name, texts, common, in_row)
+    if doubled := params.keys() & row.keys():
+        raise SqlFileError(f"{where}: {name} declares {sorted(doubled)} twice")
+    if bool(row) != (len(_FROM_ROWS.findall(sql)) == 1):
+        raise SqlFileError(f"{where}: {name} must read FROM rows once, exactly when it declares rows")
+    blobs = tuple(place for place, kind in enumerate(row.values()) if kind == "blob")
+    return Statement(name, _ready(sql, params, row), tuple(params), tuple(row), blobs)
+
+
+def _ready(sql: str, params: dict[str, str], row: dict[str, str]) -> str:
+    """The text with its places: params first, then the array of rows, then the blobs."""
+    array, blobs = len(params) + 1, len(params) + 2
+    texts = {
+        name: f"CAST(?{place} AS INTEGER)" if kind == "int" else f"?{place}"
+        for place, (name, kind) in enumerate(params.items(), 1)
+    }
+    field = 0
+    for name, kind in row.items():
+        if kind == "blob":
+            texts[name] = f"substr(?{blobs}, rows.value ->> {field}, rows.value ->> {field + 1})"
+        else:
+            texts[name] = f"(rows.value ->> {field})"
+        field += 2 if kind == "blob" else 1
+    sql = _PARAM.sub(lambda match: texts[match[1]], sql)
+    return _FROM_ROWS.sub(f"FROM json_each(?{array}) AS rows", sql)
 
 
 def _check_shape(name: str, sql: str, comments: list[str], where: str) -> None:
@@ -127,30 +122,8 @@ def _declared(name: str, comments: list[str], label: str, where: str) -> dict[st
     for item in filter(None, (part.strip() for part in line.split(","))):
         param, _, kind = item.partition(" ")
         if kind not in _TYPES or param in types:
-            raise SqlFileError(f"{where}: {name} declares {item!r}; write 'name type' once, type one of {sorted(_TYPES)}")
+            raise SqlFileError(
+                f"{where}: {name} declares {item!r}; write 'name type' once, type one of {sorted(_TYPES)}"
+            )
         types[param] = kind
     return types
-
-
-def _names(sql: str) -> frozenset[str]:
-    return frozenset(_PARAM.findall(sql))
-
-
-def _number(sql: str, names: tuple[str, ...], types: dict[str, str], offset: int) -> str:
-    places = {name: f"?{offset + place}" for place, name in enumerate(names, 1)}
-
-    def put(match: re.Match[str]) -> str:
-        name = match[1]
-        place = places.get(name)
-        if place is None:
-            return match[0]
-        return f"CAST({place} AS INTEGER)" if types[name] == "int" else place
-
-    return _PARAM.sub(put, sql)
-
-
-def _expand(
-    sql: str, row: str, common: tuple[str, ...], in_row: tuple[str, ...], types: dict[str, str], width: int
-) -> str:
-    rows = ", ".join(_number(row, in_row, types, len(common) + place * len(in_row)) for place in range(width))
-    return _number(_ROW.sub(lambda _: rows, sql), common, types, 0)

@@ -12,7 +12,7 @@ from anvilmq_broker.domain.errors import Fenced, StartRefused, StoreError
 from anvilmq_broker.domain.limits import Limits
 from anvilmq_broker.domain.state import State
 from anvilmq_broker.store import protocol
-from anvilmq_broker.store.libsql import invariants, migrate, queries, rows, statements, volume
+from anvilmq_broker.store.libsql import exports, invariants, migrate, queries, rows, statements, volume
 from anvilmq_broker.store.libsql.batch import LibsqlBatch, Queue, Staged
 from anvilmq_broker.store.libsql.claims import find_next_ready_at
 from anvilmq_broker.store.libsql.driver import KNOWN_SOURCE_IDS, Connection
@@ -73,6 +73,7 @@ class LibsqlStore:
         self._lock: volume.Lock | None = None
         self._sql: Sql | None = None
         self._epoch = 0
+        self._now_ms = 0
         self._next_number = 1
         self._next_front = -1
         self._next_event = 1
@@ -130,11 +131,14 @@ class LibsqlStore:
         if not sql.run("begin_batch", now_ms, self._next_number, self._next_front, self._epoch):
             sql.connection.execute("ROLLBACK")
             raise Fenced("another broker has started on this database since; this one must stop")
+        if now_ms < self._now_ms:
+            self._pull_line_down(sql, now_ms)
         staged = Staged(self._next_number, self._next_front, self._next_event, {}, {}, {})
         return LibsqlBatch(self, sql, now_ms, staged)
 
-    def committed(self, staged: Staged) -> None:
+    def committed(self, staged: Staged, now_ms: int) -> None:
         """Let memory follow the commit; called by the batch."""
+        self._now_ms = now_ms
         self._next_number = staged.next_number
         self._next_front = staged.next_front
         self._next_event = staged.next_event
@@ -177,9 +181,8 @@ class LibsqlStore:
 
     def export(self) -> dict[str, list[tuple[object, ...]]]:
         """Everything stored, for comparison between stores."""
-        from anvilmq_broker.store.libsql import exports
-
-        return exports.export(self, self._open_sql())
+        counters = (self._next_number, self._next_front, self._next_event)
+        return exports.export(self, self._open_sql(), self._now_ms, counters)
 
     def violations(self) -> list[str]:
         """Every invariant that does not hold, derived ones included; empty when all is well."""
@@ -211,7 +214,7 @@ class LibsqlStore:
         self._check(sql)
         self.schema_version = migrate.migrate(sql.connection, migrate.steps())
         sql.connection.execute("BEGIN IMMEDIATE")
-        self._epoch, now_ms, next_number, self._next_front = sql.run("take_epoch")[0]
+        self._epoch, self._now_ms, next_number, self._next_front = sql.run("take_epoch")[0]
         sql.connection.execute("COMMIT")
         # Numbers of the very last batch are not in `engine` yet: they are still in the table.
         self._next_number = max(next_number, sql.run("highest_job_id")[0][0] + 1)
@@ -227,7 +230,7 @@ class LibsqlStore:
                 "invariant_broken",
                 f"the database contradicts itself ({'; '.join(broken)}): restore a backup and report this",
             )
-        return self._opening(sql, now_ms)
+        return self._opening(sql)
 
     def _connect(self) -> Sql:
         connection = Connection(self._data_dir / volume.DATABASE)
@@ -256,21 +259,13 @@ class LibsqlStore:
             )
         needed.unlink(missing_ok=True)
 
-    def _opening(self, sql: Sql, now_ms: int) -> protocol.Opening:
+    def _opening(self, sql: Sql) -> protocol.Opening:
         for queue in self.queues.values():
             at = find_next_ready_at(sql, queue.id)
             queue.next_ready_at = (1 << 62) if at is None else at
         return protocol.Opening(
-            now_ms=now_ms,
-            leases=[
-                protocol.HeldLease(
-                    number, created, token, self.queue_names[queue_id], worker_id or "", claim_id or "", lease_ms,
-                    timeout_at or 0, started_at or 0,
-                )
-                for number, created, token, queue_id, worker_id, claim_id, lease_ms, timeout_at, started_at in sql.run(
-                    "active_jobs"
-                )
-            ],
+            now_ms=self._now_ms,
+            leases=[self._held(*row) for row in sql.run("active_jobs")],
             parked=[protocol.Parked(*row) for row in sql.run("parked_jobs")],
             expires=[protocol.Expires(*row) for row in sql.run("expiring_jobs")],
             queues={
@@ -279,6 +274,21 @@ class LibsqlStore:
             },
             counts=self.counts(),
         )  # fmt: skip
+
+    def _held(
+        self, number: int, created_ms: int, token: str, queue_id: int, worker_id: str | None, claim_id: str | None,
+        lease_ms: int, timeout_at: int | None, started_at: int | None, cancel_requested: int,
+    ) -> protocol.HeldLease:  # fmt: skip
+        return protocol.HeldLease(
+            number, created_ms, token, self.queue_names[queue_id], worker_id or "", claim_id or "", lease_ms,
+            timeout_at or 0, started_at or 0, bool(cancel_requested),
+        )  # fmt: skip
+
+    def _pull_line_down(self, sql: Sql, now_ms: int) -> None:
+        """After a long step back of the clock: what waits since a later time is claimable at the new one."""
+        sql.run("pull_line_down", self._now_ms, now_ms)
+        for queue in self.queues.values():
+            queue.next_ready_at = min(queue.next_ready_at, now_ms)
 
     def _know(self, queue: Queue) -> None:
         self.queues[queue.name] = queue

@@ -25,13 +25,14 @@ SELECT first + transitions FROM events ORDER BY first DESC LIMIT 1;
 -- name: insert_events
 -- The transitions of one commit.
 -- params: first int, at_ms int, transitions small, body blob
-INSERT INTO events (first, at_ms, transitions, body) VALUES (:first, :at_ms, :transitions, :body) RETURNING first;
+INSERT INTO events (first, at_ms, transitions, body) VALUES (:first, :at_ms, :transitions, :body);
 
 -- name: add_to_counts
 -- Jobs by queue and state, added up; id is queue_id * 16 + state.
--- params: id int, jobs int
-INSERT INTO counts (id, jobs) VALUES /*row*/(:id, :jobs)/*row*/
-ON CONFLICT (id) DO UPDATE SET jobs = jobs + excluded.jobs RETURNING id;
+-- rows: id int, jobs int
+INSERT INTO counts (id, jobs) SELECT :id, :jobs
+FROM rows WHERE true
+ON CONFLICT (id) DO UPDATE SET jobs = jobs + excluded.jobs;
 
 -- name: all_counts
 -- At start; one row a queue and state.
@@ -44,4 +45,4 @@ SELECT id, name, max_completed, max_failed, defaults FROM queues ORDER BY id;
 -- name: insert_queue
 -- The queue is made by its first job.
 -- params: id small, name text, created_ms int
-INSERT INTO queues (id, name, created_ms) VALUES (:id, :name, :created_ms) RETURNING id;
+INSERT INTO queues (id, name, created_ms) VALUES (:id, :name, :created_ms);

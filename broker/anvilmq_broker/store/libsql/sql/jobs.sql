@@ -64,7 +64,7 @@ SELECT id, created_ms FROM jobs WHERE queue_id = :queue_id AND state = :state AN
 
 -- name: active_jobs
 -- At start: every attempt that was running.
-SELECT id, created_ms, token, queue_id, worker_id, claim_id, lease_ms, timeout_at, started_at FROM jobs
+SELECT id, created_ms, token, queue_id, worker_id, claim_id, lease_ms, timeout_at, started_at, cancel_requested FROM jobs
 WHERE state = 3 ORDER BY id;
 
 -- name: parked_jobs

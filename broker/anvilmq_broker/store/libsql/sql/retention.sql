@@ -21,20 +21,37 @@ WHERE prune_at IS NOT NULL AND pinned = 0 AND prune_at <= :now_ms ORDER BY prune
 
 -- name: delete_jobs
 -- Ended jobs and, by foreign keys, all that hangs on them.
--- params: id int
-DELETE FROM jobs WHERE id IN (SELECT v.column1 FROM (VALUES /*row*/(:id)/*row*/) AS v) AND state >= 5
-RETURNING id, queue_id, state;
+-- rows: id int
+DELETE FROM jobs WHERE id IN (SELECT :id FROM rows) AND state >= 5
+RETURNING queue_id, state, prune_at;
 
--- name: prune_producers
+-- name: idle_producers
 -- Producers that were silent too long.
--- params: used_before int, rows small
-DELETE FROM producers WHERE producer_id IN (
-    SELECT producer_id FROM producers WHERE used_at < :used_before ORDER BY used_at LIMIT :rows
-) RETURNING NULL;
+-- params: used_before int, page small
+SELECT producer_id FROM producers WHERE used_at < :used_before ORDER BY used_at LIMIT :page;
 
--- name: prune_events
--- Old rows of the log.
--- params: older_than int, first_kept int, rows small
-DELETE FROM events WHERE first IN (
-    SELECT first FROM events WHERE at_ms < :older_than OR first < :first_kept ORDER BY first LIMIT :rows
-) RETURNING NULL;
+-- name: delete_producers
+-- Producers that were found idle.
+-- rows: producer_id text
+DELETE FROM producers WHERE producer_id IN (SELECT :producer_id FROM rows);
+
+-- name: old_events
+-- Rows of the log that are too old in time or too many; both conditions hold for a prefix of the numbers.
+-- params: older_than int, first_kept int, page small
+SELECT first FROM events WHERE at_ms < :older_than OR first < :first_kept ORDER BY first LIMIT :page;
+
+-- name: delete_events
+-- Rows of the log that were found old.
+-- rows: first int
+DELETE FROM events WHERE first IN (SELECT :first FROM rows);
+
+-- name: expired_receipts
+-- Receipts whose lifetime is over.
+-- params: now_ms int, page small
+SELECT queue_id, name, key FROM receipts WHERE expires_at IS NOT NULL AND expires_at <= :now_ms
+ORDER BY expires_at LIMIT :page;
+
+-- name: delete_receipts
+-- Receipts that were found expired.
+-- rows: queue_id small, name text, key text
+DELETE FROM receipts WHERE (queue_id, name, key) IN (SELECT :queue_id, :name, :key FROM rows);

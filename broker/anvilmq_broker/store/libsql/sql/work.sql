@@ -10,38 +10,41 @@ ORDER BY priority, ready_at LIMIT 1;
 -- params: queue_id small, priority small, now_ms int, jobs small
 SELECT
     j.id, j.created_ms, j.name, j.state, j.attempt, j.max_attempts, j.lease_ms, j.attempt_timeout_ms, j.starts, j.stalled,
-    b.content_type, b.headers, b.labels, b.idempotency_key, b.progress, b.data
+    b.content_type, b.headers, b.labels, b.idempotency_key, b.progress, b.data, j.run_at
 FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id
 WHERE j.queue_id = :queue_id AND j.priority = :priority AND j.ready_at IS NOT NULL AND j.ready_at <= :now_ms
 ORDER BY j.ready_at, j.ready_seq LIMIT :jobs;
 
 -- name: start_jobs
 -- Claimed jobs become active.
--- params: now_ms int, id int, token text, worker_id text, claim_id text
+-- params: now_ms int
+-- rows: id int, token text, worker_id text, claim_id text
 UPDATE jobs SET
-    state = 3, ready_at = NULL, ready_seq = NULL, attempt = attempt + 1, starts = starts + 1, token = v.column2,
-    worker_id = v.column3, claim_id = v.column4, started_at = :now_ms,
+    state = 3, ready_at = NULL, ready_seq = NULL, attempt = attempt + 1, starts = starts + 1, token = :token,
+    worker_id = :worker_id, claim_id = :claim_id, started_at = :now_ms,
     timeout_at = CASE WHEN attempt_timeout_ms > 0 THEN :now_ms + attempt_timeout_ms END
-FROM (VALUES /*row*/(:id, :token, :worker_id, :claim_id)/*row*/) AS v
-WHERE jobs.id = v.column1 AND jobs.state IN (1, 2) AND jobs.ready_at IS NOT NULL
+FROM rows
+WHERE jobs.id = :id AND jobs.state IN (1, 2) AND jobs.ready_at IS NOT NULL
 RETURNING jobs.id;
 
 -- name: complete_plain_jobs
 -- Completions of active jobs that hold no key, group, parent or retention of their own, by token. What does not come
 -- back is examined singly.
--- params: now_ms int, id int, token text
+-- params: now_ms int
+-- rows: id int, token text
 UPDATE jobs SET
     state = 5, token = NULL, claim_id = NULL, timeout_at = NULL, finished_at = :now_ms, finish_reason = 1,
-    last_token = v.column2, last_outcome = 1, last_answer = 5
-FROM (VALUES /*row*/(:id, :token)/*row*/) AS v
-WHERE jobs.id = v.column1 AND jobs.token = v.column2 AND jobs.state = 3 AND jobs.traits = 0 AND jobs.cancel_requested = 0
+    last_token = :token, last_outcome = 1, last_answer = 5
+FROM rows
+WHERE jobs.id = :id AND jobs.token = :token AND jobs.state = 3 AND jobs.traits = 0 AND jobs.cancel_requested = 0
 RETURNING jobs.id, jobs.queue_id, jobs.name, jobs.created_ms, jobs.attempt, jobs.worker_id, jobs.started_at;
 
 -- name: insert_results
 -- Values of completed jobs; an empty one has no row.
--- params: job_id int, content_type text, data blob
-INSERT INTO results (job_id, content_type, data) VALUES /*row*/(:job_id, :content_type, :data)/*row*/
-ON CONFLICT (job_id) DO UPDATE SET content_type = excluded.content_type, data = excluded.data RETURNING NULL;
+-- rows: job_id int, content_type text, data blob
+INSERT INTO results (job_id, content_type, data) SELECT :job_id, :content_type, :data
+FROM rows WHERE true
+ON CONFLICT (job_id) DO UPDATE SET content_type = excluded.content_type, data = excluded.data;
 
 -- name: save_job
 -- Everything a decision may change, if the row is still as it was loaded.
@@ -69,16 +72,14 @@ INSERT INTO attempts (
 VALUES (
     :job_id, :start, :number, :worker_id, :started_at, :ended_at, :outcome, :token, :settle_outcome, :answer, :error_type,
     :error_message, :error_stack, :error_details
-)
-RETURNING NULL;
+);
 
 -- name: trim_attempts
 -- Only the last attempts are kept: those after the start that `kept` newer ones follow.
 -- params: job_id int, kept small
 DELETE FROM attempts WHERE job_id = :job_id AND start <= (
     SELECT start FROM attempts WHERE job_id = :job_id ORDER BY start DESC LIMIT 1 OFFSET :kept
-)
-RETURNING NULL;
+);
 
 -- name: settled_attempt
 -- The answer first given to a settled token of an earlier attempt.
@@ -97,12 +98,13 @@ SELECT line FROM job_logs WHERE job_id = :job_id ORDER BY line DESC LIMIT 1;
 
 -- name: insert_log_lines
 -- Lines of a running attempt.
--- common: job_id int, attempt small
--- params: line int, at_ms int, level text, text text
+-- params: job_id int, attempt small
+-- rows: line int, at_ms int, level text, text text
 INSERT INTO job_logs (job_id, line, at_ms, level, attempt, text)
-VALUES /*row*/(:job_id, :line, :at_ms, :level, :attempt, :text)/*row*/ RETURNING NULL;
+SELECT :job_id, :line, :at_ms, :level, :attempt, :text
+FROM rows WHERE true;
 
 -- name: trim_log
 -- Only the last lines are kept.
 -- params: job_id int, up_to int
-DELETE FROM job_logs WHERE job_id = :job_id AND line <= :up_to RETURNING NULL;
+DELETE FROM job_logs WHERE job_id = :job_id AND line <= :up_to;
