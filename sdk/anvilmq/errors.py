@@ -27,11 +27,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 if TYPE_CHECKING:
     from google.rpc.status_pb2 import Status
 
+    from anvilmq.bulk import BulkResult
     from anvilmq_proto.v1 import types_pb2
 
 Outcome = Literal["not_sent", "unknown"]
@@ -372,6 +373,19 @@ class PayloadInvalid(AnvilError):
 
     def __reduce__(self) -> tuple[type[PayloadInvalid], tuple[str, str]]:
         return type(self), (self.path, self.message)
+
+
+class BulkStopped(AnvilError):
+    """A bulk ended early: a batch was refused as a whole, or did not come through.
+
+    error: why. done: the answers of the batches before; items from `len(done)` on were not added, but for those of
+    the failed batch, up to 1 000, when `error` is Unavailable with the outcome "unknown".
+    """
+
+    def __init__(self, error: CallError, done: BulkResult[Any]) -> None:
+        super().__init__(f"after {len(done)} jobs: {error}")
+        self.error = error
+        self.done = done
 
 
 class SettingInvalid(AnvilError, ValueError):
