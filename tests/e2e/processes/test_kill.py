@@ -1,0 +1,84 @@
+"""kill -9 of the broker's processes under load: nothing acknowledged is lost, nothing happens twice."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.processes.load import SLOTS, Load
+from tests.support.broker_process import BrokerProcess
+from tests.support.rules import rule
+
+KILLS = 20
+SEED = 20_260
+SERVING_AGAIN_S = 2.0
+
+
+@rule("8")
+@rule("1.4")
+async def test_twenty_kills_under_load_lose_no_acknowledged_job_and_start_no_attempt_twice(tmp_path: Path) -> None:
+    chance = random.Random(SEED)
+    with BrokerProcess(tmp_path) as broker:
+        load = Load(broker.url)
+        async with load.app, load.app.worker(queues=["load"], concurrency=SLOTS):
+            producing = asyncio.create_task(load.produce(per_producer=1_000_000))
+            back_s = [await _kill(broker, chance, number) for number in range(KILLS)]
+            load.stop_producing()
+            await producing
+            await load.drained()
+    print(f"seed {SEED}: {len(load.history.adds)} adds, serving again after at most {max(back_s):.2f} s")
+    assert load.history.violations() == []
+    assert len(load.history.adds) > 20 * KILLS, "the load never got going between the kills"
+    assert max(back_s) <= SERVING_AGAIN_S
+
+
+async def _kill(broker: BrokerProcess, chance: random.Random, number: int) -> float:
+    """Kill after a random time of load; seconds until it serves again."""
+    await asyncio.sleep(chance.uniform(0.1, 0.5))
+    parts = (("engine",), ("gateway",), ("engine", "gateway"))[number % 3]
+    for part in parts:
+        broker.kill(part)
+    return await asyncio.to_thread(_back, broker, parts)
+
+
+def _back(broker: BrokerProcess, parts: tuple[str, ...]) -> float:
+    return broker.wait_gone_and_back(parts)
+
+
+@rule("8")
+async def test_a_broker_killed_whole_comes_back_with_every_acknowledged_job(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path)
+    broker.start()
+    load = Load(broker.url)
+    async with load.app:
+        producing = asyncio.create_task(load.produce(per_producer=1_000_000))
+        for _ in range(3):
+            await asyncio.sleep(0.4)
+            broker.kill_all()
+            await asyncio.to_thread(broker.start)
+        load.stop_producing()
+        await producing
+        async with load.app.worker(queues=["load"], concurrency=SLOTS):
+            await load.drained()
+    assert broker.stop() == 0
+    assert load.history.violations() == []
+
+
+@pytest.mark.parametrize("part", ["engine", "gateway"])
+@rule("8")
+async def test_an_add_whose_answer_is_lost_is_there_once_without_a_key(tmp_path: Path, part: str) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        load = Load(broker.url)
+        async with load.app:
+            await load.note.add("warm")
+            adding = [asyncio.create_task(load.note.add(f"job-{n}")) for n in range(200)]
+            await asyncio.sleep(0)
+            broker.kill(part)
+            handles = await asyncio.gather(*adding)
+            async with load.app.worker(queues=["load"], concurrency=SLOTS):
+                await load.drained()
+        assert len({handle.id for handle in handles}) == 200
+        assert len(load.history.finals) == 201
