@@ -207,5 +207,8 @@ class Store(Protocol):
     def stop(self) -> None:
         """Close cleanly; safe to call twice."""
 
+    def abandon(self) -> None:
+        """After a StoreError: touch nothing any more. What was written the next start finds out; `stop` does nothing."""
+
     def export(self) -> dict[str, list[tuple[object, ...]]]:
         """Everything stored, in a store-neutral order, for comparison: table → rows (see conformance)."""
