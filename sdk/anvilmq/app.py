@@ -21,6 +21,7 @@ from anvilmq.jobs import AsyncJob, Decorator, ForeignJob, JobDef, JobRef, PlainJ
 from anvilmq.options import JobOptions
 
 if TYPE_CHECKING:
+    from anvilmq._runner import Observer
     from anvilmq.context import Job
     from anvilmq.worker import Pool, Worker
 
@@ -138,17 +139,27 @@ class Anvil:
         *,
         queues: Sequence[str] = (),
         concurrency: int = 8,
-        pools: Sequence[Pool] = (),
+        pools: Mapping[str, int] | Sequence[Pool] = (),
         prefetch: int | None = None,
+        name: str = "",
+        grace: Duration | None = None,
+        http: str | None = None,
+        observers: Sequence[Observer] = (),
     ) -> Worker:
-        """A worker for the jobs of this app, to be run with `async with`.
-
-        queues: what it serves, `concurrency` jobs at a time. pools: further queues with slots of their own.
-        prefetch: jobs beyond the free slots; None = as the run times suggest, 0 = none.
-        """
+        """A worker for the jobs of this app, to be run with `async with`, or by `run()`. See Worker."""
         from anvilmq.worker import Worker
 
-        return Worker(self, queues=queues, concurrency=concurrency, pools=pools, prefetch=prefetch)
+        return Worker(
+            self,
+            queues=queues,
+            concurrency=concurrency,
+            pools=pools,
+            prefetch=prefetch,
+            name=name,
+            grace=grace,
+            http=http,
+            observers=observers,
+        )
 
     # ------------------------------------------------------------------------------------------- first use and end
 
