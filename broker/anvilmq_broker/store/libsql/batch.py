@@ -97,8 +97,8 @@ class LibsqlBatch:
         if self.log.count:
             self.sql.run("insert_events", self.staged.next_event, self.now_ms, self.log.count, _pack(self.log.runs))
             self.staged.next_event += self.log.count
-        if changed := [(key, value) for key, value in self.staged.counts.items() if value]:
-            self.sql.run_rows("add_to_counts", changed)
+        if changed := [key for key, change in self.staged.counts.items() if change]:
+            self.sql.run_rows("set_counts", [(key, self._counted(key)) for key in changed])
         if self.staged.next_front != self._first_front:
             self.sql.run("set_front", self.staged.next_front)
         self.sql.connection.execute("COMMIT")
@@ -163,7 +163,9 @@ class LibsqlBatch:
 
     def jobs_in(self, queue_id: int, state: int) -> int:
         """Jobs of the queue in that state, this batch included."""
-        key = queue_id * 16 + state
+        return self._counted(queue_id * 16 + state)
+
+    def _counted(self, key: int) -> int:
         return self._store.count_by_id.get(key, 0) + self.staged.counts.get(key, 0)
 
     @property

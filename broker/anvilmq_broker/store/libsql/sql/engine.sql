@@ -27,12 +27,13 @@ SELECT first + transitions FROM events ORDER BY first DESC LIMIT 1;
 -- params: first int, at_ms int, transitions small, body blob
 INSERT INTO events (first, at_ms, transitions, body) VALUES (:first, :at_ms, :transitions, :body);
 
--- name: add_to_counts
--- Jobs by queue and state, added up; id is queue_id * 16 + state.
+-- name: set_counts
+-- Jobs by queue and state; id is queue_id * 16 + state. Whole values, not changes: a CHECK is asked before the conflict is
+-- seen, and would refuse a change below 0.
 -- rows: id int, jobs int
 INSERT INTO counts (id, jobs) SELECT :id, :jobs
 FROM rows WHERE true
-ON CONFLICT (id) DO UPDATE SET jobs = jobs + excluded.jobs;
+ON CONFLICT (id) DO UPDATE SET jobs = excluded.jobs;
 
 -- name: all_counts
 -- At start; one row a queue and state.
