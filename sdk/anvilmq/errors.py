@@ -50,6 +50,10 @@ class AnvilError(Exception):
         """What happened, to what, and what to do."""
         return str(self.args[0])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default calls the class with `args` alone, which leaves out what some of them need.
+        return _remade, (type(self), *self.args), vars(self)
+
 
 class CallError(AnvilError):
     """The call was refused, or did not come through.
@@ -371,9 +375,6 @@ class PayloadInvalid(AnvilError):
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
 
-    def __reduce__(self) -> tuple[type[PayloadInvalid], tuple[str, str]]:
-        return type(self), (self.path, self.message)
-
 
 class BulkStopped(AnvilError):
     """A bulk ended early: a batch was refused as a whole, or did not come through.
@@ -394,9 +395,6 @@ class SettingInvalid(AnvilError, ValueError):
     def __init__(self, variable: str, message: str) -> None:
         super().__init__(f"{variable}: {message}")
         self.variable = variable
-
-    def __reduce__(self) -> tuple[type[SettingInvalid], tuple[str, str]]:
-        return type(self), (self.variable, self.message.removeprefix(f"{self.variable}: "))
 
 
 class Closed(AnvilError):
@@ -472,6 +470,10 @@ def from_item_error(item: types_pb2.ItemError) -> CallError:
         fields={item.field: item.message} if item.field else None,
         retry_after=timedelta(milliseconds=item.retry_after_ms) if item.retry_after_ms else None,
     )
+
+
+def _remade(kind: type[AnvilError], *args: object) -> AnvilError:
+    return kind.__new__(kind, *args)
 
 
 def not_built(what: str) -> FeatureNotBuilt:
