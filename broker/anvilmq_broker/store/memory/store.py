@@ -99,6 +99,9 @@ class MemoryStore:
         """There is always room."""
         return True
 
+    def abandon(self) -> None:
+        """Nothing to leave as it is."""
+
     def stop(self) -> None:
         """Drop an open batch."""
         self.undo()
