@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from anvilmq_broker.gateway import status
 from anvilmq_broker.gateway.context import Call, Context
-from anvilmq_broker.gateway.refusals import malformed
+from anvilmq_broker.gateway.refusals import draining, malformed
 from anvilmq_broker.gateway.services import jobs
 from anvilmq_broker.gateway.wire import Wire
 from anvilmq_proto.v1 import job_service_pb2 as pb
@@ -31,19 +31,30 @@ class AddStream:
         self._wire = wire
         self._open: asyncio.Queue[asyncio.Task[pb.AddJobStreamResponse] | None] = asyncio.Queue()
         self._room = asyncio.Semaphore(AHEAD)
+        self._reading: asyncio.Task[None] | None = None
+        self._leaving = False
 
     async def run(self) -> None:
         """Raises Rejected when the stream as a whole fails: no engine, bytes that are no request."""
         writing = asyncio.create_task(self._write())
-        reading = asyncio.create_task(self._read())
+        reading = self._reading = asyncio.create_task(self._read())
         try:
             # A failed writer ends the call at once; a reader that is done leaves answers to be written.
             await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_EXCEPTION)
-            for task in (writing, reading):
-                if task.done():
-                    task.result()
+            if writing.done():
+                writing.result()
+            if self._leaving:
+                await writing
+                raise draining()
+            reading.result()
         finally:
             await self._abandon(reading, writing)
+
+    def leave(self) -> None:
+        """Read no more, and end when what was read is answered: the broker is shutting down."""
+        self._leaving = True
+        if self._reading is not None:
+            self._reading.cancel()
 
     async def _read(self) -> None:
         try:

@@ -149,7 +149,7 @@ class TokensFile:
 
 class _Grant(msgspec.Struct, forbid_unknown_fields=True):
     scope: str
-    queues: list[str] = ["*"]
+    queues: tuple[str, ...] = ("*",)
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Coroutine
+from importlib import metadata
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -15,7 +16,7 @@ from anvilmq_broker.engine.link import Broker, EngineLost
 from anvilmq_broker.gateway.auth import Caller
 from anvilmq_broker.gateway.limits import Limits
 from anvilmq_broker.gateway.paging import Pages
-from anvilmq_broker.gateway.refusals import Rejected, not_ready, page_token_invalid
+from anvilmq_broker.gateway.refusals import Rejected, draining, not_ready, page_token_invalid
 
 T = TypeVar("T")
 
@@ -51,6 +52,14 @@ class Identity(msgspec.Struct, frozen=True):
     version: str
     namespace: str = ""
 
+    @classmethod
+    def of_this_build(cls, namespace: str = "") -> Identity:
+        """The identity of what is installed here."""
+        try:
+            return cls(metadata.version("anvilmq"), namespace)
+        except metadata.PackageNotFoundError:
+            return cls("0", namespace)
+
 
 class Context:
     """Shared by the calls of one gateway; the engine is put in by `connected` and taken out by `lost`."""
@@ -72,6 +81,7 @@ class Context:
         self._broker: Broker | None = None
         self._pages: Pages | None = None
         self._sessions = 0
+        self._polls: set[asyncio.Future[Any]] = set()
 
     def connected(self, broker: Broker) -> None:
         """An engine is there."""
@@ -116,6 +126,25 @@ class Context:
         except EngineLost:
             raise not_ready() from None
         return _expected(outcome, kind)
+
+    async def long_poll(self, answer: Coroutine[Any, Any, T]) -> T:
+        """What may take long; when the broker leaves meanwhile, it is given up. Raises Rejected DRAINING then."""
+        task = asyncio.ensure_future(answer)
+        self._polls.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if task in self._polls:
+                raise
+            raise draining() from None
+        finally:
+            self._polls.discard(task)
+
+    def leave(self) -> None:
+        """Give up the long polls: the broker is shutting down."""
+        polls, self._polls = self._polls, set()
+        for poll in polls:
+            poll.cancel()
 
     async def query(self, query: commands.Query, kind: type[T]) -> T:
         """The answer to a query, which is a `kind`. Raises Rejected like `submit`."""

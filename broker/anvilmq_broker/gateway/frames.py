@@ -42,6 +42,7 @@ class Outbox:
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
+        self._may_speak = False
         self._opened: pb.WorkResponse.Opened | None = None
         self._settled: deque[pb.SettleJobsResponse] = deque()
         self._deliveries: deque[commands.Delivery] = deque()
@@ -52,7 +53,8 @@ class Outbox:
         self._pong: int | None = None
 
     def __bool__(self) -> bool:
-        return bool(
+        # Nothing is said before `opened`.
+        return self._may_speak and bool(
             self._settled
             or self._deliveries
             or self._renewed
@@ -65,6 +67,7 @@ class Outbox:
 
     def opened(self, message: pb.WorkResponse.Opened) -> None:
         """The first answer."""
+        self._may_speak = True
         self._opened = message
 
     def settled(self, message: pb.SettleJobsResponse) -> None:

@@ -70,11 +70,11 @@ _CANCELLED: Final = 1
 class _Stream:
     """An open stream, to be told when tokens change or the broker leaves."""
 
-    __slots__ = ("call", "ended", "session")
+    __slots__ = ("call", "ended", "served")
 
-    def __init__(self, call: Call, session: Session | None) -> None:
+    def __init__(self, call: Call, served: Session | AddStream) -> None:
         self.call = call
-        self.session = session
+        self.served = served
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
@@ -86,6 +86,7 @@ class Gateway:
         self.telemetry = telemetry
         self._authenticator = authenticator
         self._streams: set[_Stream] = set()
+        self._no_stream = asyncio.Event()
         self._draining = False
 
     async def unary(self, path: str, data: bytes, metadata: Mapping[str, str], timeout_s: float | None) -> bytes:
@@ -130,25 +131,30 @@ class Gateway:
                 self._end(stream, token_invalid())
                 continue
             stream.call.caller = caller
-            if stream.session is not None:
-                stream.session.rights_changed()
+            if isinstance(stream.served, Session):
+                stream.served.rights_changed()
 
-    def drain(self, within_ms: int) -> None:
-        """Take no new call, and ask workers to connect elsewhere; what is open goes on."""
+    async def drain(self, within_ms: int) -> None:
+        """Take no new call; answer what was read; ask workers to connect elsewhere, and end all streams in this time."""
         self._draining = True
-        for stream in list(self._streams):
-            if stream.session is not None:
-                stream.session.go_away(within_ms, "the broker is shutting down")
-
-    def end_streams(self) -> None:
-        """End what is still open after a drain."""
+        self.context.leave()
+        for stream in self._streams:
+            if isinstance(stream.served, Session):
+                stream.served.leave(within_ms)
+            else:
+                stream.served.leave()
+        if self._streams:
+            await self._none_open(within_ms)
         for stream in list(self._streams):
             self._end(stream, draining())
 
-    @property
-    def open_streams(self) -> int:
-        """How many streams are open."""
-        return len(self._streams)
+    async def _none_open(self, within_ms: int) -> None:
+        late = self.context.timers.call_later(within_ms / 1_000, self._no_stream.set)
+        try:
+            self._no_stream.clear()
+            await self._no_stream.wait()
+        finally:
+            late.cancel()
 
     def _admit(self, metadata: Mapping[str, str]) -> Any:
         if self._draining:
@@ -162,11 +168,14 @@ class Gateway:
         raise call_not_built(method.label)
 
     async def _run(self, path: str, call: Call, wire: Wire) -> None:
-        session = Session(self.context, call, wire, self.telemetry) if path == WORK else None
-        serving = session.run() if session is not None else AddStream(self.context, call, wire).run()
-        stream = _Stream(call, session)
+        served: Session | AddStream
+        if path == WORK:
+            served = Session(self.context, call, wire, self.telemetry)
+        else:
+            served = AddStream(self.context, call, wire)
+        stream = _Stream(call, served)
         self._streams.add(stream)
-        task = asyncio.ensure_future(serving)
+        task = asyncio.ensure_future(served.run())
         try:
             await asyncio.wait({task, stream.ended}, return_when=asyncio.FIRST_COMPLETED)
             if stream.ended.done():
@@ -174,6 +183,8 @@ class Gateway:
             task.result()
         finally:
             self._streams.discard(stream)
+            if not self._streams:
+                self._no_stream.set()
             if not task.done():
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)

@@ -86,9 +86,9 @@ class Session:
         finally:
             await self._close(reading, writing)
 
-    def go_away(self, within_ms: int, reason: str) -> None:
-        """Ask the worker to connect again: this broker is leaving."""
-        self._outbox.go_away(pb.WorkResponse.GoAway(within_ms=within_ms, reason=reason))
+    def leave(self, within_ms: int) -> None:
+        """Ask the worker to connect again: this broker is shutting down."""
+        self._outbox.go_away(pb.WorkResponse.GoAway(within_ms=within_ms, reason="the broker is shutting down"))
         self._something.set()
 
     def rights_changed(self) -> None:

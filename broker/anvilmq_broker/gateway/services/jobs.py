@@ -156,7 +156,8 @@ async def wait_job(context: Context, call: Call, request: pb.WaitJobRequest) -> 
     if record.state < State.COMPLETED and wanted:
         wait_ms = call.wait_ms(wanted, context.clock.monotonic_ms())
         ref = commands.JobRef(record.number, record.created_ms)
-        record = (await context.query(commands.WaitJob(ref, wait_ms, full), commands.JobFound)).job
+        wait = commands.WaitJob(ref, wait_ms, full)
+        record = (await context.long_poll(context.query(wait, commands.JobFound))).job
     finished = record.state >= State.COMPLETED
     return pb.WaitJobResponse(job=mapping.job(record, context.clock.wall_ms(), full=full), finished=finished)
 
