@@ -1,0 +1,1 @@
+"""The command line, against a broker that is made up."""
