@@ -184,9 +184,14 @@ class Dispatcher:
 
     async def _wait_answers(self) -> None:
         """Until the broker has answered every settlement and sends no more jobs, within bounds."""
-        answers = asyncio.gather(self._session.wait_drained(), self._session.wait_settled())
-        timer = self._clock.call_later(ANSWERS_WITHIN_S, answers.cancel)
-        await asyncio.wait([answers])
+
+        async def answered() -> None:
+            await self._session.wait_drained()
+            await self._session.wait_settled()
+
+        waiting = asyncio.create_task(answered())
+        timer = self._clock.call_later(ANSWERS_WITHIN_S, waiting.cancel)
+        await asyncio.wait([waiting])
         timer.cancel()
 
     # -------------------------------------------------------------------------------------------------------- inside

@@ -29,10 +29,13 @@ _WEIGHT: Final = 1 / 16
 
 
 def prefetch(slots: int, round_trip_s: float, mean_run_s: float) -> int:
-    """Jobs beyond the free slots that keep the slots busy for one round trip: at most 8 for each slot, and 256."""
+    """Jobs beyond the free slots that keep the slots busy for one round trip: at most 8 for each slot, and 256.
+
+    round_trip_s: 0 while it is not known, then none.
+    """
     most = min(MAX_PREFETCH_PER_SLOT * slots, MAX_PREFETCH)
     needed = slots * round_trip_s
-    return most if mean_run_s * most <= needed else int(needed / mean_run_s)
+    return most if mean_run_s * most < needed else int(needed / mean_run_s) if mean_run_s else 0
 
 
 class Slots:

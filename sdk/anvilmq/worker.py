@@ -55,8 +55,8 @@ class Worker:
     in threads. Leases are renewed elsewhere: code that blocks loses none. At the end of the block the worker leaves as
     after SIGTERM.
 
-    queues: by default all of the app's. pools: slots apart for some queues, `{"pdf": 2}` or Pools; those queues leave
-    the common pool. prefetch: most jobs held beyond the free slots; None = as measured, 0 = none. name: shown by
+    queues: share `concurrency` slots. pools: slots apart for some queues, `{"pdf": 2}` or Pools; those queues leave the
+    common pool. Without any, all queues of the app. prefetch: most jobs held beyond the free slots; None = as measured, 0 = none. name: shown by
     `anvilmq worker list`. grace: time to leave, by default ANVILMQ_GRACE. http: "host:port" for `/healthz`,
     `/readyz`, `/metrics`; off by default. observers: told of each attempt's end.
     """
@@ -65,7 +65,7 @@ class Worker:
         self,
         app: Anvil,
         *,
-        queues: Sequence[str] | None = None,
+        queues: Sequence[str] = (),
         concurrency: int = 8,
         pools: Mapping[str, int] | Sequence[Pool] = (),
         prefetch: int | None = None,
@@ -77,7 +77,7 @@ class Worker:
         if prefetch is not None and prefetch < 0:
             raise ValueError(f"prefetch is at least 0, not {prefetch}")
         self.id = uuid.uuid4().hex
-        self.pools = _pools([job.queue for job in app.registry] if queues is None else queues, concurrency, pools)
+        self.pools = _pools(queues or ([] if pools else [job.queue for job in app.registry]), concurrency, pools)
         self._app = app
         self._prefetch = prefetch
         self._name = name

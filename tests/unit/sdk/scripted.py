@@ -24,6 +24,8 @@ class Stream:
     def __init__(self) -> None:
         self.frames: list[wire.WorkRequest] = []
         self.closed = False
+        self._answering = False
+        self._spoken = asyncio.Event()
         self._answers: asyncio.Queue[wire.WorkResponse | Exception | None] = asyncio.Queue()
 
     def say(self, response: wire.WorkResponse | Exception | None) -> None:
@@ -47,6 +49,17 @@ class Stream:
         """Interrupt attempts."""
         self.say(wire.WorkResponse(interrupts=[wire.Interrupt(lease_token=token, cause=cause) for token in tokens]))
 
+    def answer_all(self) -> None:
+        """Say yes to every settlement and drain of the frames so far, and of those to come."""
+        self._answering = True
+        for frame in self.frames:
+            self._answer(frame)
+
+    async def next_frame(self) -> None:
+        """Wait until the worker says something."""
+        self._spoken.clear()
+        await self._spoken.wait()
+
     @property
     def settlements(self) -> list[wire.Settlement]:
         """All that were sent."""
@@ -68,6 +81,15 @@ class Stream:
     async def _read(self, requests: AsyncIterator[wire.WorkRequest]) -> None:
         async for frame in requests:
             self.frames.append(frame)
+            self._spoken.set()
+            if self._answering:
+                self._answer(frame)
+
+    def _answer(self, frame: wire.WorkRequest) -> None:
+        if frame.HasField("settle"):
+            self.settled(frame.settle.seq, len(frame.settle.settlements))
+        if frame.HasField("drain"):
+            self.say(wire.WorkResponse(drained=wire.WorkResponse.Drained()))
 
 
 class ScriptedBroker:
@@ -104,7 +126,7 @@ class ScriptedBroker:
 
 def delivery(token: str = "t1", **fields: Any) -> wire.Delivery:
     """A delivery with the usual fields; its job is called after its token."""
-    usual = {
+    usual: dict[str, Any] = {
         "job_id": f"job-{token}",
         "lease_token": token,
         "queue": "images",

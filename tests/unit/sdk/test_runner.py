@@ -49,9 +49,13 @@ class Bench:
     def ended(self, attempt: Attempt, ending: Ending, run_s: float | None) -> None:
         self.seen.append((attempt.token, run_s))
 
-    def attempt(self, fn: Callable[..., Any], payload_type: Any = type(None), **fields: Any) -> Attempt:
+    def attempt(self, fn: Callable[..., Any], payload_type: Any = None, **fields: Any) -> Attempt:
         definition = SimpleNamespace(
-            fn=fn, payload_type=payload_type, is_async=asyncio.iscoroutinefunction(fn), no_retry_on=(Quota,), name="f"
+            fn=fn,
+            payload_type=payload_type or type(None),
+            is_async=asyncio.iscoroutinefunction(fn),
+            no_retry_on=(Quota,),
+            name="f",
         )
         it = delivery(**fields)
         attempt = Attempt(
@@ -247,7 +251,7 @@ def test_once_the_lease_is_dead_nothing_is_settled_however_the_handler_ends(
 
 
 def test_check_tells_the_cause(bench: Bench) -> None:
-    causes = []
+    causes: list[Cause] = []
 
     def handler(job: Job, args: None) -> None:
         job.check()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+
 from anvilmq._attempts import Attempt
 from anvilmq._pools import QUIET_RUNS, Slots, prefetch
 from anvilmq.worker import Pool, _pools
-
 from tests.unit.sdk.scripted import delivery
 
 
