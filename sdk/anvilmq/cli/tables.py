@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import unicodedata
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 M = TypeVar("M")
 _GAP: Final = "   "
+_NARROWEST: Final = 8
+"""Places; a column is not cut below them."""
 
 
 class Column(msgspec.Struct, Generic[M], frozen=True):
@@ -32,11 +35,11 @@ def print_table(terminal: Terminal, columns: Sequence[Column[M]], items: Sequenc
         return
     rows = [[one_line(column.cell(item)) for column in columns] for item in items]
     titles = [column.title for column in columns]
+    lines: Sequence[Sequence[str]] = [titles, *rows]
     if terminal.out_is_tty:
-        _print_fitted(terminal, titles, rows)
-    else:
-        for line in aligned([titles, *rows]):
-            terminal.out(line)
+        lines = _fitted(lines, shutil.get_terminal_size().columns)
+    for line in aligned(lines):
+        terminal.out(line)
 
 
 def print_details(terminal: Terminal, fields: Sequence[tuple[str, str]]) -> None:
@@ -72,15 +75,24 @@ def width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 0 if unicodedata.combining(c) else 1 for c in text)
 
 
-def _print_fitted(terminal: Terminal, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _fitted(rows: Sequence[Sequence[str]], room: int) -> list[list[str]]:
+    """The rows with their widest columns cut, until a line has room. The first column names the item: it stays whole.
 
-    table = Table(box=None, pad_edge=False, padding=(0, len(_GAP), 0, 0), header_style="bold")
-    for title in titles:
-        table.add_column(title, no_wrap=True, overflow="ellipsis")
-    for row in rows:
-        # Text, since a cell may hold what looks like rich's markup.
-        table.add_row(*(Text(cell or "-") for cell in row))
-    Console(file=terminal.stdout, highlight=False).print(table)
+    room: places on the screen.
+    """
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - room
+    while excess > 0 and len(widths) > 1 and max(widths[1:]) > _NARROWEST:
+        widest = max(range(1, len(widths)), key=widths.__getitem__)
+        widths[widest] -= 1
+        excess -= 1
+    return [[_cut(cell, size) for cell, size in zip(row, widths, strict=True)] for row in rows]
+
+
+def _cut(cell: str, size: int) -> str:
+    if width(cell) <= size:
+        return cell
+    kept = cell[: size - 1]
+    while width(kept) > size - 1:
+        kept = kept[:-1]
+    return f"{kept}…"
