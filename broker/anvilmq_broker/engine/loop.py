@@ -373,9 +373,9 @@ class Engine:
         for token in turn.reaped:
             # An entry that met no row any more has left no Freed.
             leases.end(token)
-        self._send_deliveries(turn, deliveries)
         for session, interrupt in interrupts.values():
-            turn.said.after.append((session.peer, commands.Interrupts(session.number, [interrupt])))
+            turn.said.before.append((session.peer, commands.Interrupts(session.number, [interrupt])))
+        self._send_deliveries(turn, deliveries)
         for waiting, started in turn.claims.items():
             turn.answers.append((waiting.peer, waiting.call, commands.Claimed(started)))
             self._claims.end(waiting)
