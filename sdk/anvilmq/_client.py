@@ -34,7 +34,7 @@ class Client:
         io: Io,
         connect: Callable[[], Transport],
         *,
-        release: Callable[[Io], None] = Io.stop,
+        release: Callable[[Io], None] = lambda io: io.stop(),
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.settings = settings

@@ -93,9 +93,17 @@ class Io:
         self._inbox.post(call)
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Reply[T]:
-        """Start a coroutine on the I/O loop, from any loop or thread. `work` makes it, and is called there."""
+        """Start a coroutine on the I/O loop, from any loop or thread. `work` makes it, and is called there.
+
+        UsedAfterFork; Closed when the loop is.
+        """
         self.check()
-        return Reply(asyncio.run_coroutine_threadsafe(_made_by(work), self.loop))
+        made = _made_by(work)
+        try:
+            return Reply(asyncio.run_coroutine_threadsafe(made, self.loop))
+        except RuntimeError as error:
+            made.close()
+            raise errors.Closed from error
 
     def stop(self) -> None:
         """Give the loop back. Blocks until its thread has ended, if it has one. May be called twice."""

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-State = Literal["waiting", "delayed", "active", "waiting_children", "completed", "failed", "cancelled"]
+State = Literal["waiting", "delayed", "active", "waiting_children", "completed", "failed", "cancelled", "unspecified"]
+"""The last one is what a newer broker has and this version does not know."""
 MatchedBy = Literal["receipt", "deduplication"]
 
 POLL_S: Final = 60.0
@@ -191,7 +192,7 @@ async def _wait(client: Client, job_id: str, timeout_s: float | None) -> types_p
 def _read_result(job: types_pb2.Job, ref: JobRef[Any, R]) -> R:
     if job.state == types_pb2.JOB_STATE_COMPLETED:
         return _codec.decode(job.result, job.result_content_type, ref.result_type, ref.app.codec)
-    reason = _lower(types_pb2.FinishReason.Name(job.finish_reason), "FINISH_REASON_")
+    reason = _word(types_pb2.FinishReason, job.finish_reason, "FINISH_REASON_")
     if job.state == types_pb2.JOB_STATE_CANCELLED:
         text = f"job {job.job_id} was cancelled: {job.finish_message or reason}"
         raise errors.JobCancelled(text, job_id=job.job_id, finish_reason=reason, attempts=job.attempt)
@@ -211,7 +212,7 @@ def _read_result(job: types_pb2.Job, ref: JobRef[Any, R]) -> R:
 
 def _read_wait(wait: types_pb2.WaitInfo) -> Wait:
     return Wait(
-        reason=_lower(types_pb2.WaitReason.Name(wait.reason), "WAIT_REASON_"),
+        reason=_word(types_pb2.WaitReason, wait.reason, "WAIT_REASON_"),
         holder_job_id=wait.holder_job_id,
         holder_worker_id=wait.holder_worker_id,
         since=_instant(wait.since_at_ms),
@@ -222,10 +223,13 @@ def _read_wait(wait: types_pb2.WaitInfo) -> Wait:
 
 
 def _state_of(state: types_pb2.JobState) -> State:
-    return cast("State", _lower(types_pb2.JobState.Name(state), "JOB_STATE_"))
+    return cast("State", _word(types_pb2.JobState, state, "JOB_STATE_"))
 
 
-def _lower(name: str, prefix: str) -> str:
+def _word(enum: Any, number: int, prefix: str) -> str:
+    """The name of a value. One that a newer broker has reads as "unspecified"."""
+    names = enum.DESCRIPTOR.values_by_number
+    name: str = names.get(number, names[0]).name
     return name.removeprefix(prefix).lower()
 
 

@@ -40,6 +40,7 @@ class FakeBroker:
         self._producers: dict[str, tuple[int, Answer]] = {}
         self._refused: dict[bytes, types.ItemError] = {}
         self._earlier: dict[bytes, wire.EarlierJob] = {}
+        self._arrivals: list[tuple[int, asyncio.Event]] = []
         self._open = asyncio.Event()
         self._open.set()
 
@@ -64,6 +65,13 @@ class FakeBroker:
     def release(self) -> None:
         """Answer again."""
         self._open.set()
+
+    async def until_frames(self, count: int) -> None:
+        """Return when that many requests with jobs have come."""
+        if len(self.frames) < count:
+            come = asyncio.Event()
+            self._arrivals.append((count, come))
+            await come.wait()
 
     @property
     def stored(self) -> list[bytes]:
@@ -100,6 +108,9 @@ class FakeBroker:
 
     async def _add(self, request: Any) -> Any:
         self.frames.append(request)
+        for count, come in self._arrivals:
+            if len(self.frames) >= count:
+                come.set()
         if self._steps:
             return self._steps.popleft()(self, request)
         answer = self.store(request)

@@ -164,3 +164,10 @@ async def test_a_job_that_is_gone_is_not_found(world: World) -> None:
 async def test_a_sync_twin_refuses_to_stop_a_loop_and_names_the_async_one(world: World, name: str) -> None:
     with pytest.raises(RuntimeError, match=rf"{name}_sync\(\) blocks.*await {name}\(\)"):
         getattr(handle(world), f"{name}_sync")()
+
+
+async def test_a_state_of_a_newer_broker_is_unspecified(world: World) -> None:
+    job = types.Job()
+    job.MergeFromString(b"\x20\x63")  # field 4, value 99
+    answers(world, "GetJob", wire.GetJobResponse(job=job))
+    assert await handle(world).state() == "unspecified"
