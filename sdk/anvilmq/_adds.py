@@ -279,7 +279,7 @@ class Adds:
 
     def _remake(self, frame: Frame, entries: list[Entry]) -> None:
         kept = set(entries)
-        self._backlog.finished(entry for entry in frame.entries if entry not in kept)
+        self._backlog.finished([entry for entry in frame.entries if entry not in kept])
         self._open = Frame(entries, self._producer_id, frame.seq) if entries else None
 
     def _fail_open(self, error: errors.AnvilError) -> None:

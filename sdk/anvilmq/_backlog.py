@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from anvilmq import errors
@@ -71,10 +71,13 @@ class Backlog:
             return self._tell(ticket)
 
     def _tell(self, entry: Entry) -> bool:
-        untold = not self._told or entry.deadline < self.next_deadline
+        sooner = entry.deadline < self.next_deadline
+        if sooner:
+            self.next_deadline = entry.deadline
+        if self._told:
+            return sooner
         self._told = True
-        self.next_deadline = min(self.next_deadline, entry.deadline)
-        return untold
+        return True
 
     # ------------------------------------------------------------------------------------------- on the I/O loop
 
@@ -85,22 +88,21 @@ class Backlog:
         with self._lock:
             while self._waiting and len(taken) < FRAME_JOBS:
                 entry = self._waiting[0]
-                if not entry.gone:
-                    if taken and size + entry.size > FRAME_BYTES:
-                        break
+                if entry.future.cancelled():
+                    self._let_go((entry,))
+                elif taken and size + entry.size > FRAME_BYTES:
+                    break
+                else:
                     taken.append(entry)
                     size += entry.size
-                else:
-                    self._let_go(entry)
                 self._waiting.popleft()
             self._told = bool(taken)
         return taken
 
-    def finished(self, entries: Iterable[Entry]) -> None:
+    def finished(self, entries: Sequence[Entry]) -> None:
         """These were answered, in one way or another: they are held no longer."""
         with self._lock:
-            for entry in entries:
-                self._let_go(entry)
+            self._let_go(entries)
 
     def admit(self) -> list[Entry]:
         """The tickets that there is room for now, in turn. Ask whenever something left."""
@@ -120,8 +122,7 @@ class Backlog:
         with self._lock:
             entries = _sift(self._waiting, now)
             tickets = _sift(self._tickets, now)
-            for entry in entries:
-                self._let_go(entry)
+            self._let_go(entries)
             rest = (*self._waiting, *self._tickets, *(entry for entry in framed if not entry.over))
             self.next_deadline = min((entry.deadline for entry in rest), default=math.inf)
         return entries, tickets
@@ -143,10 +144,12 @@ class Backlog:
             self._tickets.clear()
             return tickets
 
-    def _let_go(self, entry: Entry) -> None:
-        self._jobs -= 1
-        self._bytes -= entry.size
-        self._typical = entry.size
+    def _let_go(self, entries: Sequence[Entry]) -> None:
+        if entries:
+            size = sum([entry.size for entry in entries])
+            self._jobs -= len(entries)
+            self._bytes -= size
+            self._typical = size // len(entries)
 
 
 def _sift(entries: deque[Entry], now: float) -> list[Entry]:

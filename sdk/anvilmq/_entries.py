@@ -116,20 +116,23 @@ def deliver(here: asyncio.AbstractEventLoop, entries: Sequence[Entry], outcomes:
     """Tell the callers, each on its loop, with one call for each loop. `here` is the loop this runs on."""
     told: dict[asyncio.AbstractEventLoop | None, tuple[list[object], list[Added | Exception]]] = {}
     for entry, outcome in zip(entries, outcomes, strict=True):
-        if not entry.over:
-            entry.over = True
-            waiting, theirs = told.setdefault(entry.loop, ([], []))
-            waiting.append(entry.future)
-            theirs.append(outcome)
-    for loop, (waiting, theirs) in told.items():
+        if entry.over:
+            continue
+        entry.over = True
+        theirs = told.get(entry.loop)
+        if theirs is None:
+            theirs = told[entry.loop] = ([], [])
+        theirs[0].append(entry.future)
+        theirs[1].append(outcome)
+    for loop, theirs in told.items():
         if loop is None or loop is here:
-            _resolve(waiting, theirs)
-        else:
-            try:
-                loop.call_soon_threadsafe(_resolve, waiting, theirs)
-            except RuntimeError:
-                # Its loop is closed: nobody waits there.
-                continue
+            _resolve(*theirs)
+            continue
+        try:
+            loop.call_soon_threadsafe(_resolve, *theirs)
+        except RuntimeError:
+            # Its loop is closed: nobody waits there.
+            continue
 
 
 def _resolve(waiting: Sequence[object], outcomes: Sequence[Added | Exception]) -> None:

@@ -81,8 +81,8 @@ class JobRef(Generic[A, R]):
         InvalidArgument, PermissionDenied, Closed; TypeError or ValueError for an option that cannot be right.
         """
         client = self.app.client
-        deadline = client.clock.monotonic() + _timeout_s(options)
         adds = client.adds
+        deadline = client.clock.monotonic() + (_timeout_s(options) if options else ADD_S)
         if adds.full:
             # Before the payload is encoded: what waits here should cost no memory.
             await adds.room(deadline)
@@ -93,8 +93,8 @@ class JobRef(Generic[A, R]):
         """The same in a thread without a loop."""
         forbid_on_loop("add_sync()", "await add()")
         client = self.app.client
-        deadline = client.clock.monotonic() + _timeout_s(options)
         adds = client.adds
+        deadline = client.clock.monotonic() + (_timeout_s(options) if options else ADD_S)
         if adds.full:
             adds.room_sync(deadline)
         wire, size = self._build(args, options)
@@ -286,5 +286,5 @@ def _place(job: JobDef[Any, Any]) -> str:
 
 
 def _timeout_s(given: AddOptions) -> float:
-    timeout = given.pop("timeout", None) if given else None
+    timeout = given.pop("timeout", None)
     return ADD_S if timeout is None else durations.parse_s(timeout)
