@@ -154,12 +154,12 @@ def changed_row(before: job.Job, after: job.Job) -> tuple[Scalar, ...]:
         after.started_at_ms or None,
         after.timeout_at_ms or None,
         after.finished_at_ms or None,
-        after.finish_reason or None,
+        int(after.finish_reason) or None,
         after.finish_message or None,
         int(after.cancel_requested),
         after.last_token or None,
-        after.last_outcome or None,
-        after.last_state or None,
+        int(after.last_outcome) or None,
+        int(after.last_state) or None,
         job.prune_at_ms(after) if after.terminal else None,
     )
 
