@@ -61,4 +61,5 @@ def _apart(rows: Sequence[Row], places: tuple[int, ...]) -> tuple[str, bytes]:
                 start += len(value)
                 pieces.append(value)
         plain.append(fields)
-    return _json(plain).decode(), b"".join(pieces)
+    # Never empty: a substr of an empty blob is NULL, one of no bytes of any other blob is an empty blob.
+    return _json(plain).decode(), b"".join(pieces) or b"\0"
