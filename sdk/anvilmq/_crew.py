@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from anvilmq import _wallclock
 from anvilmq._dispatcher import Dispatcher, Registry
 from anvilmq._handlers import Handlers
 from anvilmq._http import HttpServer
@@ -39,9 +38,14 @@ class Crew:
     ) -> None:
         self._io = client.io
         self._grace_s = grace_s
-        self.dispatcher = Dispatcher(io=client.io, registry=registry, pools=pools, unix_ms=_wallclock.unix_ms)
+        self.dispatcher = Dispatcher(io=client.io, registry=registry, pools=pools)
         self.session = Session(
-            io=client.io, connect=client.connect, identity=identity, pools=pools, listener=self.dispatcher
+            io=client.io,
+            connect=client.connect,
+            identity=identity,
+            pools=pools,
+            listener=self.dispatcher,
+            chance=client.chance,
         )
         self.metrics = Metrics(
             loop_stalls=lambda: self.dispatcher.watchdog.stalls,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent import futures
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
@@ -51,14 +51,13 @@ class Registry(Protocol):
 class Dispatcher:
     """See the module. `finished` is done when the worker has left, or failed with the error it holds."""
 
-    def __init__(self, *, io: Io, registry: Registry, pools: Sequence[Slots], unix_ms: Callable[[], int]) -> None:
+    def __init__(self, *, io: Io, registry: Registry, pools: Sequence[Slots]) -> None:
         self.finished: futures.Future[None] = futures.Future()
         self.watchdog: Watchdog
         self._io = io
         self._clock = io.clock
         self._registry = registry
         self._pools = {slots.pool_id: slots for slots in pools}
-        self._unix_ms = unix_ms
         self._unknown: set[tuple[str, str]] = set()
         self._leaving: asyncio.Task[None] | None = None
         self._stirred = asyncio.Event()
@@ -206,7 +205,7 @@ class Dispatcher:
             job_id=delivery.job_id,
             token=delivery.lease_token,
             received_at=now,
-            deadline_ms=self._unix_ms() + timeout_ms if timeout_ms else 0,
+            deadline_ms=self._clock.now_ms() + timeout_ms if timeout_ms else 0,
         )
         self._session.hold(attempt)
         return attempt

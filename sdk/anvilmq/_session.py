@@ -26,7 +26,6 @@ from anvilmq._outbox import Outbox, Said
 from anvilmq._pools import Slots
 from anvilmq._reconnect import Reconnect
 from anvilmq._transport import Transport, method
-from anvilmq._wallclock import unix_ms
 from anvilmq_proto.v1 import types_pb2 as types
 from anvilmq_proto.v1 import worker_service_pb2 as wire
 
@@ -87,7 +86,7 @@ class _Link(msgspec.Struct, eq=False):
 class Session:
     """See the module. connect: gives the transport of a new stream, awaited on the I/O loop.
 
-    chance: in [0, 1), for the backoff. unix_ms: the time of day, for what the broker stores or echoes.
+    chance: in [0, 1), for the backoff.
     """
 
     def __init__(
@@ -99,7 +98,6 @@ class Session:
         pools: Sequence[Slots],
         listener: Listener,
         chance: Callable[[], float] = random.random,
-        unix_ms: Callable[[], int] = unix_ms,
     ) -> None:
         self.reconnect = Reconnect(chance)
         self.leases_lost = 0
@@ -112,7 +110,6 @@ class Session:
         self._identity = identity
         self._pools = {slots.pool_id: slots for slots in pools}
         self._listener = listener
-        self._unix_ms = unix_ms
         self._outbox = Outbox()
         self._link: _Link | None = None
         self._said: deque[Callable[[], None] | tuple[Attempt, wire.Settlement | None, int]] = deque()
@@ -140,7 +137,7 @@ class Session:
 
     def append_log(self, attempt: Attempt, level: str, line: str) -> None:
         """Add a line to the log of a running attempt."""
-        entry = types.JobLogLine(at_ms=self._unix_ms(), level=level, line=line)
+        entry = types.JobLogLine(at_ms=self._clock.now_ms(), level=level, line=line)
         self._say(lambda: self._put_log(attempt, entry))
 
     def _say(self, item: Callable[[], None] | tuple[Attempt, wire.Settlement | None, int]) -> None:
@@ -457,7 +454,7 @@ class Session:
         elif now - link.last_heard > link.ping_every_s * MISSED_PINGS:
             self._give_up(f"nothing heard from the broker for {now - link.last_heard:.0f} s")
         else:
-            self._outbox.ping(self._unix_ms())
+            self._outbox.ping(self._clock.now_ms())
         link.ping_at = now + link.ping_every_s
 
     # ------------------------------------------------------------------------------------------------ ends, retries

@@ -84,7 +84,6 @@ class Bench:
             pools=[self.slots],
             listener=self.listener,
             chance=lambda: 0.5,
-            unix_ms=lambda: 1_700_000_000_000,
         )
 
     @property
