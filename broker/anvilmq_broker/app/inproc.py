@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Final
 
 from google.protobuf.message import Message
 from google.rpc import status_pb2
 
 from anvilmq_broker.clock import Clock, SystemClock
-from anvilmq_broker.engine.inproc import InprocBroker, InprocEngine
+from anvilmq_broker.engine.chance import SystemChance
+from anvilmq_broker.engine.inproc import HeldClock, InprocBroker, InprocEngine
 from anvilmq_broker.gateway.auth import Authenticator, Open
 from anvilmq_broker.gateway.context import Context, Identity, LoopTimers, Timers
 from anvilmq_broker.gateway.limits import Limits
@@ -24,8 +26,9 @@ from anvilmq_broker.gateway.rpc import Gateway
 from anvilmq_broker.gateway.status import Failure
 from anvilmq_broker.gateway.telemetry import Telemetry
 from anvilmq_broker.gateway.wire import Broken
+from anvilmq_broker.store.memory.store import MemoryStore
 
-__all__ = ["Failure", "Inproc"]
+__all__ = ["Failure", "Inproc", "in_memory"]
 
 DEADLINE_EXCEEDED: Final = 4
 _READ_AHEAD: Final = 16
@@ -111,6 +114,17 @@ class Inproc:
             wire.end()
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
+
+
+def in_memory(
+    clock: HeldClock, timers: Timers, *, draw: Callable[[int], bytes] = os.urandom
+) -> tuple[Inproc, InprocEngine]:
+    """A broker for tests, and its engine, with which to let time pass: memory is its store, and its time is held.
+
+    draw: so many bytes of chance, for tokens and jitter.
+    """
+    engine = InprocEngine(MemoryStore(chance=SystemChance(draw)), clock, held=True)
+    return Inproc(engine, clock=clock, timers=timers), engine
 
 
 class _Channel:
