@@ -234,20 +234,22 @@ def _backoff(message: types_pb2.Backoff) -> backoff.Backoff:
 
 
 def _canonical(message: Message) -> list[Any]:
+    """Numbers and values of the set fields, by number; without what does not count for "same request" [api 9.6]."""
     found: list[Any] = []
     for field, value in message.ListFields():
-        if field.name == "idempotency_mode":
+        if field.name == "idempotency_mode" or (field.name == "content_type" and value == JSON):
             continue
-        if field.name == "content_type" and value == JSON:
-            continue
-        found.append(field.number)
-        found.append(_canonical_value(field, value))
+        canonical = _canonical_value(field, value)
+        # Headers of a trace alone count as none.
+        if canonical != []:
+            found += (field.number, canonical)
     return found
 
 
 def _canonical_value(field: FieldDescriptor, value: Any) -> Any:
     if not field.is_repeated:
-        return _canonical(value) if field.type == FieldDescriptor.TYPE_MESSAGE else value
+        # A set message without fields counts, so it must not look like no headers.
+        return (_canonical(value),) if field.type == FieldDescriptor.TYPE_MESSAGE else value
     if field.name == "headers":
         return sorted((key, text) for key, text in value.items() if key not in TRACE_HEADERS)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:

@@ -1,0 +1,1 @@
+"""Tests of the gateway: one process, a broker that records, no sockets."""
