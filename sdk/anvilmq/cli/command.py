@@ -234,8 +234,14 @@ def told(error: AnvilError) -> str:
         address, _, cause = text.partition(": ")
         cause = cause.rpartition(": ")[2] or "unavailable"
         text = f"no broker answers at {address} ({cause}); start one with `anvilmq dev`, or name another with --url"
-    fields = "; ".join(f"{path}: {problem}" for path, problem in error.fields.items() if path and path not in text)
+    fields = "; ".join(_field_told(path, problem) for path, problem in error.fields.items() if path)
     return " ".join(part for part in (fields or text, f"({error.reason})" if error.reason else "") if part)
+
+
+def _field_told(path: str, problem: str) -> str:
+    """A field and what is wrong with it. The broker's text may begin with the end of the path, as items are told."""
+    head, _, rest = problem.partition(": ")
+    return f"{path}: {rest if rest and path.endswith(head) else problem}"
 
 
 def _cli(world: World, shared: dict[str, Any]) -> Cli:

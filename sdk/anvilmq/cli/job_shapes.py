@@ -91,7 +91,7 @@ def why_sentence(job: types.Job, now_ms: int) -> str:
 def last_error(job: types.Job) -> str:
     """Type and message of its last failed attempt; "" without one."""
     failed = [attempt.error for attempt in job.attempts if attempt.HasField("error")]
-    return f"{failed[-1].type}: {failed[-1].message}" if failed else ""
+    return _error_text(failed[-1]) if failed else ""
 
 
 def payload_text(data: bytes, content_type: str) -> str:
@@ -103,20 +103,20 @@ def payload_text(data: bytes, content_type: str) -> str:
 
 
 def policy_text(policy: types.JobPolicy) -> str:
-    """The policy in effect, one field a line, named as the flags of `add`."""
-    backoff = policy.backoff
+    """What of the policy the job has itself, one field a line, named as the flags of `add`; the rest is the queue's."""
+    lines = [f"backoff {_backoff_text(policy.backoff)}"] if policy.HasField("backoff") else []
+    for field, _ in policy.ListFields():
+        name, is_duration = field.name.removesuffix("_ms"), field.name.endswith("_ms")
+        if name not in {"backoff", "max_attempts"}:
+            value = getattr(policy, field.name)
+            lines.append(f"{name.replace('_', '-')} {times.exact(value) if is_duration else value}")
+    return "\n".join(lines)
+
+
+def _backoff_text(backoff: types.Backoff) -> str:
     kind = values.enum_word(types.BackoffKind, backoff.kind) or "exponential"
-    fields = {
-        "backoff": f"{kind}:{times.exact(backoff.delay_ms)},max={times.exact(backoff.max_delay_ms)}"
-        f",jitter={backoff.jitter:g}",
-        "lease": times.exact(policy.lease_ms),
-        "attempt-timeout": times.exact(policy.attempt_timeout_ms) if policy.attempt_timeout_ms else "none",
-        "max-stalled": str(policy.max_stalled),
-        "max-starts": str(policy.max_starts),
-        "retain-completed": times.exact(policy.retain_completed_ms),
-        "retain-failed": times.exact(policy.retain_failed_ms),
-    }
-    return "\n".join(f"{name} {value}" for name, value in fields.items()) if policy.ByteSize() else ""
+    longest = f",max={times.exact(backoff.max_delay_ms)}" if kind == "exponential" else ""
+    return f"{kind}:{times.exact(backoff.delay_ms)}{longest},jitter={backoff.jitter:g}"
 
 
 def attempt_text(attempt: types.Attempt, now_ms: int) -> str:
@@ -125,9 +125,13 @@ def attempt_text(attempt: types.Attempt, now_ms: int) -> str:
     took = times.short((attempt.ended_at_ms or now_ms) - attempt.started_at_ms)
     lines = [f"{outcome} after {took} on {attempt.worker_id}, started {times.iso(attempt.started_at_ms)}"]
     if attempt.HasField("error"):
-        lines.append(f"{attempt.error.type}: {attempt.error.message}")
+        lines.append(_error_text(attempt.error))
         lines.extend(attempt.error.stack.splitlines()[-_STACK_LINES:])
     return "\n".join(lines)
+
+
+def _error_text(error: types.JobError) -> str:
+    return ": ".join(part for part in (error.type, error.message) if part)
 
 
 def _why(job: types.Job, now_ms: int) -> list[tuple[str, str]]:
