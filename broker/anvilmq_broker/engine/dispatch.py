@@ -171,19 +171,30 @@ class Dispatcher:
         """When the next line with unmet credit becomes claimable."""
         return self._later.next_ms()
 
-    def dispatch(self, batch: protocol.Batch, now_ms: int, in_time: Callable[[], bool]) -> list[protocol.Started]:
-        """Let idle workers claim. What is left when the bounds of a batch are reached stays wanted."""
-        started: list[protocol.Started] = []
-        size = 0
-        while len(started) < MAX_STARTED and size < MAX_STARTED_BYTES and in_time() and self.wanted(now_ms):
-            for line, slots in self._plan().items():
-                got = batch.claim(line.name, slots)
-                started += got
-                for item in got:
-                    size += len(item.delivery.data)
-                if len(got) < len(slots):
-                    self._exhaust(batch, line, slots[len(got) :], now_ms)
-        return started
+    def dispatch(
+        self, batch: protocol.Batch, now_ms: int, in_time: Callable[[], bool], effects: list[protocol.Effect]
+    ) -> None:
+        """Let idle workers claim; what they start is put behind `effects`, also when a claim fails.
+
+        What is left when the bounds of a batch are reached stays wanted.
+        """
+        jobs = size = 0
+        while jobs < MAX_STARTED and size < MAX_STARTED_BYTES and in_time() and self.wanted(now_ms):
+            plan = self._plan()
+            try:
+                while plan:
+                    line, slots = next(iter(plan.items()))
+                    started = batch.claim(line.name, slots)
+                    del plan[line]
+                    effects += started
+                    jobs += len(started)
+                    for item in started:
+                        size += len(item.delivery.data)
+                    if len(started) < len(slots):
+                        self._exhaust(batch, line, slots[len(started) :], now_ms)
+            finally:
+                for slots in plan.values():
+                    self._return(slots)
 
     def _plan(self) -> dict[Line, list[protocol.Slot]]:
         plan: dict[Line, list[protocol.Slot]] = {}
@@ -207,10 +218,13 @@ class Dispatcher:
         if line.ready_at is not None and line.ready_at <= now_ms:
             # The store gave less than there is; asking again in this batch could go on for ever.
             line.ready_at = now_ms + 1
-        for slot in unused:
-            self.give_back(slot.handle)
+        self._return(unused)
         if line.ready_at is not None and line.ring:
             self._watch(line)
+
+    def _return(self, unused: list[protocol.Slot]) -> None:
+        for slot in unused:
+            self.give_back(slot.handle)
 
     def _next_pool(self, line: Line) -> Pool | None:
         """The pool whose turn it is; those without credit, or whose peer does not read, leave the ring."""

@@ -71,6 +71,7 @@ class InprocEngine:
         self._clock = clock
         self._held = held
         self._durability = durability
+        self._hub: InprocHub | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._scheduled = False
         self._stopped = False
@@ -96,12 +97,13 @@ class InprocEngine:
 
     async def connect(self) -> InprocBroker:
         """A new connection, as a gateway has one."""
+        assert self._hub is not None, "start() comes first"
         broker = InprocBroker(self._loop, self._hub)
         await broker.greeting()
         return broker
 
     async def stop(self) -> None:
-        """End all connections and stop the store; safe twice."""
+        """End all connections and stop the store; safe unstarted and twice."""
         self._end()
         self._store.stop()
 
@@ -123,9 +125,9 @@ class InprocEngine:
 
     async def settle(self) -> None:
         """Wait until nothing happens by itself any more: no frame on its way, no task of this loop that sends one."""
-        quiet = 0
-        while quiet < _QUIET_TURNS and not self._stopped:
-            quiet = 0 if self._scheduled or self._hub.pending() else quiet + 1
+        hub, quiet = self._hub, 0
+        while hub is not None and quiet < _QUIET_TURNS and not self._stopped:
+            quiet = 0 if self._scheduled or hub.pending() else quiet + 1
             await asyncio.sleep(0)
 
     def snapshot(self) -> Snapshot:
@@ -166,4 +168,5 @@ class InprocEngine:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._hub.close()
+        if self._hub is not None:
+            self._hub.close()

@@ -202,7 +202,7 @@ class Engine:
                     self._apply(batch, turn, chunk)
             if self._dispatcher.wanted(now_ms):
                 batch = batch or self._store.begin(now_ms)
-                turn.effects += self._dispatcher.dispatch(batch, now_ms, lambda: self._in_time(turn))
+                self._dispatcher.dispatch(batch, now_ms, lambda: self._in_time(turn), turn.effects)
             if batch is not None:
                 if self._claims:
                     self._gather_claims(batch, turn)
