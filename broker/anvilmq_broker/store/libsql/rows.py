@@ -13,7 +13,7 @@ from anvilmq_broker.store.libsql.driver import Row, Scalar
 HAS_KEY: Final = 1
 SINGLETON: Final = 2
 OWN_RETENTION: Final = 4
-"""Bits of `jobs.traits`: what keeps a job's end from being a plain completion. 0 = plain."""
+"""Bits of `jobs.traits`: what follows from a job's end beside its own row. 4 and more: it is not completed in sets."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack_texts = msgspec.msgpack.Decoder(dict[str, str]).decode

@@ -1,6 +1,6 @@
 """Ends of attempts in the libSQL store, and the other writes to jobs that exist.
 
-Plain completions go in sets; all else is loaded, decided by domain/job.py and saved, one by one.
+Completions go in sets; all else is loaded, decided by domain/job.py and saved, one by one.
 """
 
 from __future__ import annotations
@@ -20,36 +20,37 @@ from anvilmq_broker.domain.state import (
 )
 from anvilmq_broker.store import protocol
 from anvilmq_broker.store.libsql import rows
+from anvilmq_broker.store.libsql.driver import Row
 from anvilmq_broker.store.protocol import Applied, Effect
 
 if TYPE_CHECKING:
     from anvilmq_broker.store.libsql.batch import LibsqlBatch, Queue
 
 
+Done = dict[int, tuple[commands.Settlement, list[Effect]]]
+"""By job number: the settlement that completed it in a set, with its effects."""
+
+
 def settle(batch: LibsqlBatch, group: list[commands.Settle]) -> list[Applied]:
-    """Settle a run of commands: plain completions of all of them in sets first, then the rest in order."""
-    done = _complete_plain(batch, group)
+    """Settle a run of commands: completions of all of them in sets first, then the rest in order."""
+    done = _complete_in_sets(batch, group)
     return [_settle_rest(batch, command, done) for command in group]
 
 
-def _complete_plain(
-    batch: LibsqlBatch, group: list[commands.Settle]
-) -> dict[int, tuple[commands.Settlement, list[Effect]]]:
-    """By job number: the settlement that completed it, with its effects."""
-    items = {
-        item.number: item
-        for command in group
-        for item in reversed(command.items)
-        if item.outcome == SettleOutcome.COMPLETE
-    }
-    if not items:
-        return {}
-    now = batch.now_ms
-    found = batch.sql.run_rows("complete_plain_jobs", [(n, item.token) for n, item in items.items()], now)
-    done: dict[int, tuple[commands.Settlement, list[Effect]]] = {}
-    results = []
-    for number, queue_id, name, created, attempt, worker_id, started in found:
-        item, queue = items[number], batch.queue_name(queue_id)
+def _complete_in_sets(batch: LibsqlBatch, group: list[commands.Settle]) -> Done:
+    """Only what is said first of a job may go before its turn: the rest then meets what it would have met in order."""
+    first: dict[int, commands.Settlement] = {}
+    for command in group:
+        for item in command.items:
+            first.setdefault(item.number, item)
+    given = [(n, it.created_ms, it.token) for n, it in first.items() if it.outcome == SettleOutcome.COMPLETE]
+    found = batch.sql.run_rows("complete_jobs", given, batch.now_ms) if given else []
+    done: Done = {}
+    results: list[Row] = []
+    retained: list[Row] = []
+    singletons: list[Row] = []
+    for number, queue_id, name, created, attempt, worker_id, started, traits in found:
+        item, queue = first[number], batch.queue_name(queue_id)
         batch.count(queue_id, State.ACTIVE, -1)
         batch.count(queue_id, State.COMPLETED, 1)
         batch.log.add(
@@ -65,20 +66,26 @@ def _complete_plain(
         )
         if item.result:
             results.append((number, item.result_content_type or None, item.result))
+        if traits & rows.HAS_KEY:
+            (singletons if traits & rows.SINGLETON else retained).append((number,))
     if results:
         batch.sql.run_rows("insert_results", results)
+    if retained:
+        batch.sql.run_rows("date_receipts", retained, batch.now_ms)
+    if singletons:
+        batch.sql.run_rows("free_receipts", singletons)
     return done
 
 
-def _settle_rest(
-    batch: LibsqlBatch, command: commands.Settle, done: dict[int, tuple[commands.Settlement, list[Effect]]]
-) -> Applied:
+def _settle_rest(batch: LibsqlBatch, command: commands.Settle, done: Done) -> Applied:
     states = bytearray(len(command.items))
     refused: list[Refused] = []
     effects: list[Effect] = []
     for index, item in enumerate(command.items):
         completed = done.get(item.number)
         if completed is not None and completed[0] is item:
+            # The same settlement may stand here twice: its second mention is a replay.
+            del done[item.number]
             states[index] = State.COMPLETED
             effects += completed[1]
             continue

@@ -28,10 +28,32 @@ ON CONFLICT (queue_id, name, key) DO UPDATE SET
 UPDATE receipts SET expires_at = :expires_at
 WHERE queue_id = :queue_id AND name = :name AND key = :key AND job_id = :job_id;
 
+-- name: date_receipts
+-- The same for many jobs that have just ended.
+-- params: now_ms int
+-- rows: job_id int
+UPDATE receipts SET expires_at = :now_ms + (SELECT receipt_ttl_ms FROM jobs WHERE jobs.id = receipts.job_id)
+WHERE rowid IN (
+    SELECT r.rowid
+    FROM rows CROSS JOIN jobs AS j ON j.id = :job_id CROSS JOIN job_bodies AS b ON b.job_id = j.id
+    CROSS JOIN receipts AS r
+    ON r.queue_id = j.queue_id AND r.name = j.name AND r.key = b.idempotency_key AND r.job_id = j.id
+);
+
 -- name: free_receipt
 -- A singleton's in the transaction that ends its job, or a release; job_id keeps a newer owner's key safe.
 -- params: queue_id small, name text, key text, job_id int
 DELETE FROM receipts WHERE queue_id = :queue_id AND name = :name AND key = :key AND job_id = :job_id;
+
+-- name: free_receipts
+-- The same for many singletons that have just ended.
+-- rows: job_id int
+DELETE FROM receipts WHERE rowid IN (
+    SELECT r.rowid
+    FROM rows CROSS JOIN jobs AS j ON j.id = :job_id CROSS JOIN job_bodies AS b ON b.job_id = j.id
+    CROSS JOIN receipts AS r
+    ON r.queue_id = j.queue_id AND r.name = j.name AND r.key = b.idempotency_key AND r.job_id = j.id
+);
 
 -- name: list_receipts
 -- A page by (name, key) after that pair, in every name of the queue.

@@ -27,17 +27,19 @@ FROM rows
 WHERE jobs.id = :id AND jobs.state IN (1, 2) AND jobs.ready_at IS NOT NULL
 RETURNING jobs.id;
 
--- name: complete_plain_jobs
--- Completions of active jobs that hold no key, group, parent or retention of their own, by token. What does not come
--- back is examined singly.
+-- name: complete_jobs
+-- Completions of active jobs by token: all that have no retention of their own and are not to be cancelled. What does not
+-- come back is examined singly.
 -- params: now_ms int
--- rows: id int, token text
+-- rows: id int, created_ms int, token text
 UPDATE jobs SET
     state = 5, token = NULL, claim_id = NULL, timeout_at = NULL, finished_at = :now_ms, finish_reason = 1,
     last_token = :token, last_outcome = 1, last_answer = 5
 FROM rows
-WHERE jobs.id = :id AND jobs.token = :token AND jobs.state = 3 AND jobs.traits = 0 AND jobs.cancel_requested = 0
-RETURNING jobs.id, jobs.queue_id, jobs.name, jobs.created_ms, jobs.attempt, jobs.worker_id, jobs.started_at;
+WHERE jobs.id = :id AND jobs.created_ms = :created_ms AND jobs.token = :token AND jobs.state = 3 AND jobs.traits < 4
+AND jobs.cancel_requested = 0
+RETURNING
+    jobs.id, jobs.queue_id, jobs.name, jobs.created_ms, jobs.attempt, jobs.worker_id, jobs.started_at, jobs.traits;
 
 -- name: insert_results
 -- Values of completed jobs; an empty one has no row.

@@ -1,0 +1,1 @@
+"""Tests of the stores themselves, below the promises that every store keeps."""
