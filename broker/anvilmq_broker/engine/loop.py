@@ -232,8 +232,10 @@ class Engine:
         """Decode frames, carry out what is memory's alone, and collect the commands, settlements first.
 
         Nobody has an answer to any of them yet, so their order is ours; settlements free slots, and are cheapest in
-        one run. What one connection sent of one kind keeps its order.
+        one run. What one connection sent of one kind keeps its order. Only reports go before: an attempt's last words
+        are sent before its settlement, and behind it their token would be dead.
         """
+        reports: list[Item] = []
         settlements: list[Item] = []
         others: list[Item] = []
         size, handlers, hub = 0, self._handlers, self._hub
@@ -261,14 +263,16 @@ class Engine:
                         others.append(item)
                 elif isinstance(message, QUERIES):
                     self._queries.append((peer, call, message))
+                elif type(message) is commands.Report:
+                    reports.append(Item(peer, call, message))
                 else:
                     others.append(Item(peer, call, cast("commands.Command", message)))
         turn.size += size
         if others and not self._store.accepts_adds():
             others = [item for item in others if not self._refuse_add(item, turn)]
-        settlements += others
-        turn.items += settlements
-        return settlements
+        items = [*reports, *settlements, *others]
+        turn.items += items
+        return items
 
     def _due(self, turn: Turn) -> list[Item]:
         """What the timers found, as the engine's own commands."""

@@ -1,5 +1,7 @@
 """Who gets which job, and when: direct starts, credit, turns."""
 
+import asyncio
+
 from anvilmq_broker.domain import commands
 from anvilmq_broker.domain.state import State
 from tests.support import bundles
@@ -132,3 +134,17 @@ async def test_a_job_of_a_queue_nobody_serves_starts_nowhere() -> None:
         ref = await rig.add_one()
         assert worker.deliveries == []
         assert await rig.state(ref) is State.WAITING
+
+
+@rule("1.8")
+async def test_the_last_words_of_an_attempt_count_though_its_settlement_arrives_in_the_same_moment() -> None:
+    async with Rig() as rig:
+        worker = await rig.working()
+        ref = await rig.add_one()
+        (delivery,) = worker.deliveries
+        lease = commands.LeaseRef(delivery.number, delivery.created_ms, delivery.token)
+        told = asyncio.create_task(rig.broker.submit(commands.Report(lease, "99")))
+        settled = asyncio.create_task(rig.settle(bundles.complete(delivery)))
+        await settled
+        assert await told == commands.Done()
+        assert (await rig.job(ref)).progress_json == "99"
