@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent import futures
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from anvilmq import _runner
+from anvilmq import _runner, errors
 from anvilmq._attempts import Attempt, Cause
 from anvilmq._clock import Timer
 from anvilmq._handlers import Handlers
@@ -73,7 +73,6 @@ class Dispatcher:
         self._session, self._runner, self._handlers, self._grace_s = session, runner, handlers, grace_s
         self.watchdog = Watchdog(handlers.post, handlers.stack)
         session.start()
-        self._check()
 
     # ---------------------------------------------------------------------------------------------------- listener
 
@@ -93,6 +92,8 @@ class Dispatcher:
                 started.append(attempt)
         if started:
             self._handlers.start(started)
+        if self._timer is None:
+            self._timer = self._clock.call_later(CHECK_EVERY_S, self._check)
 
     def interrupted(self, attempt: Attempt, cause: Cause, text: str) -> None:
         """Stop the handler; one that has not started ends here."""
@@ -147,6 +148,11 @@ class Dispatcher:
         """It takes no jobs any more."""
         return self._leaving is not None
 
+    async def vanish(self) -> None:
+        """End as a process that is killed: nothing is said any more, and what runs is interrupted. For tests."""
+        await self._session.close()
+        self.failed(errors.Cancelled("the worker was killed"))
+
     async def _leave(self, grace_s: float) -> None:
         if self.finished.done():
             return
@@ -159,24 +165,25 @@ class Dispatcher:
         # 2: what runs goes on.
         await self._wait_quiet(end_at - CLEANUP_S)
         # 3: what still runs is cancelled, and may clean up.
-        for attempt in self._running():
+        for attempt in self.running():
             self.interrupted(attempt, Cause.SHUTDOWN, LEAVING)
         await self._wait_quiet(end_at)
         # 4: the rest is handed back. What its handlers say later finds no lease and is dropped.
-        for attempt in self._running():
+        for attempt in self.running():
             ending = _runner.release(attempt, "its worker left before its handler ended")
             self._session.end(attempt, ending.settlement, ending.size)
         await self._wait_answers()
         await self._session.close()
         self._finish(None)
 
-    def _running(self) -> list[Attempt]:
+    def running(self) -> list[Attempt]:
+        """The attempts that have a slot."""
         return [attempt for slots in self._pools.values() for attempt in slots.attempts()]
 
     async def _wait_quiet(self, until: float) -> None:
         """Until nothing runs, or that moment, or `hurry`."""
         timer = self._clock.call_later(until - self._clock.monotonic(), self._stirred.set)
-        while self._running() and not self._hurried and self._clock.monotonic() < until:
+        while self.running() and not self._hurried and self._clock.monotonic() < until:
             self._stirred.clear()
             await self._stirred.wait()
         timer.cancel()
@@ -224,7 +231,10 @@ class Dispatcher:
             _log.warning("job_not_known: %s/%s: handed back", *name)
 
     def _check(self) -> None:
-        """Once a second: is the handler loop alive, does a prefetched job wait too long?"""
+        """Once a second while anything runs: is the handler loop alive, does a prefetched job wait too long?"""
+        self._timer = None
+        if not self.running():
+            return
         now = self._clock.monotonic()
         if self._handlers.loop is not self._io.loop:
             self.watchdog.check(now)

@@ -198,6 +198,8 @@ class Session:
 
     async def close(self) -> None:
         """End it. Leases still held are left to the broker. May be called unstarted, and twice."""
+        if (link := self._link) is not None:
+            link.ended = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

@@ -185,8 +185,9 @@ class Job:
     def stub(cls, **fields: Any) -> Job:
         """A job for calling a handler directly in a test, such as `Job.stub(attempt=2)`.
 
-        fields: as those of the wire's Delivery; `last_progress` takes a value. What it reports is in
-        `anvilmq.testing.reports(job)`.
+        fields: id, queue, name, attempt, max_attempts, starts, labels, headers and what else the wire's Delivery has;
+        last_progress: any JSON; cause: why it is to stop, such as "cancel_requested".
+        What the handler reports is in `anvilmq.testing.reports(job)`.
         """
         from anvilmq.testing import stub_attempt
 

@@ -84,21 +84,22 @@ class Worker:
         self._grace_s = None if grace is None else durations.parse_s(grace)
         self._http = http
         self._observers = tuple(observers)
-        self._crew: Crew | None = None
+        self.crew: Crew | None = None
+        """What it consists of once it is started; for tests."""
 
     async def start(self) -> None:
         """Connect and take jobs. Does not wait for the broker: a worker may start before it.
 
         RuntimeError when it was started before; TypeError when a handler's annotations have no meaning; SettingInvalid.
         """
-        if self._crew is not None:
+        if self.crew is not None:
             raise RuntimeError("this worker was started before; make a new one")
         served = {queue for pool in self.pools for queue in pool.queues}
         for job in self._app.registry:
             if job.queue in served:
                 _ = job.payload_type  # else every attempt would fail
         client = self._app.client
-        self._crew = Crew(
+        self.crew = Crew(
             client=client,
             registry=self._app.registry,
             codec=self._app.codec,
@@ -111,33 +112,33 @@ class Worker:
             http=self._http,
             observers=self._observers,
         )
-        await self._crew.start()
+        await self.crew.start()
 
     async def stop(self, *, grace: Duration | None = None) -> None:
         """Leave: take no more jobs, let running ones end within the grace, hand back the rest. May be called twice."""
-        if self._crew is not None:
-            await self._crew.leave(None if grace is None else durations.parse_s(grace))
+        if self.crew is not None:
+            await self.crew.leave(None if grace is None else durations.parse_s(grace))
 
     async def wait(self) -> None:
         """Until the worker has left, because it was asked to. Raises what keeps it from ever working."""
-        if self._crew is None:
+        if self.crew is None:
             raise RuntimeError("this worker is not started")
-        await asyncio.wrap_future(self._crew.dispatcher.finished)
+        await asyncio.wrap_future(self.crew.dispatcher.finished)
 
     def drain(self) -> None:
         """Begin to leave, as at the first SIGTERM; at the second call hand back at once what still runs. Any thread."""
-        if self._crew is not None:
-            self._crew.drain()
+        if self.crew is not None:
+            self.crew.drain()
 
     @property
     def ready(self) -> bool:
         """It has a session and takes jobs."""
-        return self._crew is not None and self._crew.session.ready
+        return self.crew is not None and self.crew.session.ready
 
     @property
     def http_address(self) -> str | None:
         """Where the probes are served, with the port that was chosen; None if they are not."""
-        server = self._crew and self._crew.http
+        server = self.crew and self.crew.http
         return server.address if server else None
 
     async def __aenter__(self) -> Self:
@@ -171,7 +172,7 @@ class Worker:
 
     async def _until_left(self) -> None:
         """`wait`, and see to it that the process ends."""
-        assert self._crew is not None
+        assert self.crew is not None
         client, ended = self._app.client, threading.Event()
 
         def end_process() -> None:
@@ -182,7 +183,7 @@ class Worker:
         def left(_: object) -> None:
             threading.Thread(target=end_process, name="anvilmq-exit", daemon=True).start()
 
-        self._crew.dispatcher.finished.add_done_callback(left)
+        self.crew.dispatcher.finished.add_done_callback(left)
         try:
             await self.wait()
         finally:
