@@ -122,8 +122,9 @@ class Line:
         return start
 
     def serve(self, handler: Handler) -> None:
-        """From now on `readable` answers with the help of this handler."""
+        """From now on `readable` answers with the help of this handler; what came with the start is answered now."""
         self._handler = handler
+        self._answer(b"")
 
     def readable(self) -> None:
         """Read and answer what the supervisor said."""
@@ -134,9 +135,13 @@ class Line:
             return
         except OSError:
             data = b""
-        if not data:
+        if data:
+            self._answer(data)
+        else:
             self._handler.stop(0)
-            return
+
+    def _answer(self, data: bytes) -> None:
+        assert self._handler is not None
         *lines, self._received = (self._received + data).split(b"\n")
         for line in lines:
             match self._decoder.decode(line):

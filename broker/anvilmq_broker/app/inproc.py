@@ -31,6 +31,9 @@ from anvilmq_broker.store.memory.store import MemoryStore
 __all__ = ["Failure", "Inproc", "in_memory"]
 
 DEADLINE_EXCEEDED: Final = 4
+PING_EVERY_MS: Final = 10_000
+HELD_PING_EVERY_MS: Final = 3_600_000
+"""Nothing can vanish silently within a process, and each ping is a stop on the way of a clock that a test turns."""
 _READ_AHEAD: Final = 16
 """Answers of a stream that may wait for its reader."""
 
@@ -51,6 +54,7 @@ class Inproc:
         authenticator: Authenticator | None = None,
         limits: Limits | None = None,
         namespace: str = "",
+        ping_every_ms: int = PING_EVERY_MS,
     ) -> None:
         self._engine = engine
         self._context = Context(
@@ -58,6 +62,7 @@ class Inproc:
             timers=timers or LoopTimers(),
             identity=Identity.of_this_build(namespace),
             limits=limits or Limits(),
+            ping_every_ms=ping_every_ms,
         )
         self.telemetry = Telemetry("inproc")
         self.gateway = Gateway(self._context, authenticator or Open(), self.telemetry)
@@ -124,7 +129,7 @@ def in_memory(
     draw: so many bytes of chance, for tokens and jitter.
     """
     engine = InprocEngine(MemoryStore(chance=SystemChance(draw)), clock, held=True)
-    return Inproc(engine, clock=clock, timers=timers), engine
+    return Inproc(engine, clock=clock, timers=timers, ping_every_ms=HELD_PING_EVERY_MS), engine
 
 
 class _Channel:
