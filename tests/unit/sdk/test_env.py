@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -61,7 +60,7 @@ class Shop:
 
 
 @pytest.fixture
-def shop() -> Iterator[Shop]:
+def shop() -> Shop:
     return Shop()
 
 
