@@ -184,21 +184,21 @@ class Session:
             self._something.set()
             return
         self._reports.settling(batch.command.items)
-        await self._ask(self._settled(batch, batch.command))
+        await self._ask(self._settled, batch, batch.command)
 
     async def _settled(self, batch: workers.SettleBatch, command: commands.Settle) -> None:
         self._outbox.settled(batch.answer(await self._context.submit(command, commands.Settled)))
 
     async def _renew(self, request: pb.RenewLeasesRequest) -> None:
-        await self._ask(self._renewed(workers.renew_batch(request, self.worker_id, "renew.")))
+        await self._ask(self._renewed, workers.renew_batch(request, self.worker_id, "renew."))
 
     async def _renewed(self, batch: workers.RenewBatch) -> None:
         self._outbox.renewed(batch.answer(await self._context.submit(batch.command, commands.Renewed)))
 
-    async def _ask(self, question: Coroutine[Any, Any, None]) -> None:
+    async def _ask(self, question: Callable[..., Coroutine[Any, Any, None]], *parts: object) -> None:
         """Put a question to the engine without waiting for its answer, unless very many are open."""
         await self._room.acquire()
-        task = asyncio.create_task(question)
+        task = asyncio.create_task(question(*parts))
         self._asking.add(task)
         task.add_done_callback(self._answered)
 

@@ -43,7 +43,7 @@ IN_QUEUE_Q: dict[str, Message] = {
 
 BY_LEASE: dict[str, Message] = {
     "WorkerService/SettleJobs": worker_service_pb2.SettleJobsRequest(
-        settlements=[worker_service_pb2.Settlement(job_id=JOB_ID, lease_token=TOKEN, outcome=1)]
+        settlements=[worker_service_pb2.Settlement(job_id=JOB_ID, lease_token=TOKEN, outcome="SETTLE_OUTCOME_COMPLETE")]
     ),
     "WorkerService/RenewLeases": worker_service_pb2.RenewLeasesRequest(leases=[LEASE]),
     "WorkerService/ReportProgress": worker_service_pb2.ReportProgressRequest(
@@ -171,7 +171,7 @@ async def test_any_token_may_ask_what_the_broker_is(scope: str) -> None:
 
 async def test_in_a_batch_an_item_of_another_queue_is_refused_alone_or_names_itself() -> None:
     bundle = bundle_of(produce=["q"])
-    request = job_service_pb2.AddJobBulkRequest(jobs=[spec(), spec(queue="r")], atomic=2)
+    request = job_service_pb2.AddJobBulkRequest(jobs=[spec(), spec(queue="r")], atomic="ATOMICITY_PER_ITEM")
     response = await bundle.call("JobService/AddJobBulk", request, metadata=X)
     assert [bool(job_id) for job_id in response.job_ids] == [True, False]
     assert [(error.index, error.reason, error.code) for error in response.errors] == [(1, "SCOPE_MISSING", 7)]

@@ -16,14 +16,14 @@ BAD = spec(queue="!")
 
 
 def bulk(*specs: types_pb2.JobSpec, per_item: bool = False) -> job_service_pb2.AddJobBulkRequest:
-    return job_service_pb2.AddJobBulkRequest(jobs=specs, atomic=PER_ITEM if per_item else 0)
+    return job_service_pb2.AddJobBulkRequest(jobs=specs, atomic=PER_ITEM if per_item else None)
 
 
 async def test_an_added_job_is_told_with_its_state_after_the_commit() -> None:
     bundle = Bundle()
     bundle.broker.answers[commands.AddJobs] = commands.AddedJobs(7, START_MS, states=b"\3")
     response = await bundle.call("JobService/AddJob", job_service_pb2.AddJobRequest(job=spec(data=b"1")))
-    assert response == job_service_pb2.AddJobResponse(job_id=JOB_ID, state=3)
+    assert response == job_service_pb2.AddJobResponse(job_id=JOB_ID, state="JOB_STATE_ACTIVE")
     assert bundle.broker.one(commands.AddJobs).jobs == [commands.NewJob("q", "n", b"1")]
 
 
@@ -33,7 +33,9 @@ async def test_an_add_that_met_an_earlier_job_says_so() -> None:
     earlier = commands.Earlier(0, commands.JobRef(7, START_MS), 5)
     bundle.broker.answers[commands.AddJobs] = commands.AddedJobs(9, START_MS, [earlier])
     response = await bundle.call("JobService/AddJob", job_service_pb2.AddJobRequest(job=spec()))
-    assert response == job_service_pb2.AddJobResponse(job_id=JOB_ID, state=5, existing=True, matched_by=1)
+    assert response == job_service_pb2.AddJobResponse(
+        job_id=JOB_ID, state="JOB_STATE_COMPLETED", existing=True, matched_by="MATCHED_BY_RECEIPT"
+    )
 
 
 async def test_a_refused_add_names_the_field_from_the_request_on() -> None:
@@ -124,7 +126,7 @@ async def test_a_bulk_of_bad_items_alone_does_not_reach_the_engine() -> None:
 async def test_producer_and_seq_are_handed_on() -> None:
     bundle = Bundle()
     request = bulk(spec())
-    request.producer_id, request.seq, request.atomic = "p", 9, job_service_pb2.Atomicity.Value("ATOMICITY_UNSPECIFIED")
+    request.producer_id, request.seq = "p", 9
     await bundle.call("JobService/AddJobBulk", request)
     command = bundle.broker.one(commands.AddJobs)
     assert (command.producer_id, command.seq, command.atomic) == ("p", 9, True)
@@ -178,7 +180,7 @@ async def test_a_list_hands_its_filter_on() -> None:
         job_service_pb2.ListJobsRequest(
             filter=job_service_pb2.JobFilter(
                 queue="q",
-                states=[1, 6],
+                states=["JOB_STATE_WAITING", "JOB_STATE_FAILED"],
                 name="n",
                 labels={"a": "b"},
                 created_after_at_ms=1,

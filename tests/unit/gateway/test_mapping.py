@@ -61,7 +61,10 @@ def test_a_job_without_options_is_as_small_as_it_can_be() -> None:
 def test_a_policy_says_only_what_was_sent_and_an_explicit_zero_counts() -> None:
     assert new_job(policy=types_pb2.JobPolicy()).policy == commands.PolicyPatch()
     sent = types_pb2.JobPolicy(
-        max_attempts=5, attempt_timeout_ms=0, max_starts=7, backoff=types_pb2.Backoff(kind=1, delay_ms=0, jitter=0.5)
+        max_attempts=5,
+        attempt_timeout_ms=0,
+        max_starts=7,
+        backoff=types_pb2.Backoff(kind="BACKOFF_KIND_FIXED", delay_ms=0, jitter=0.5),
     )
     assert new_job(policy=sent).policy == commands.PolicyPatch(
         max_attempts=5,
@@ -73,7 +76,8 @@ def test_a_policy_says_only_what_was_sent_and_an_explicit_zero_counts() -> None:
 
 @rule("1.6")
 def test_a_backoff_replaces_the_queues_as_a_whole_and_is_exponential_by_default() -> None:
-    mapped = new_job(policy=types_pb2.JobPolicy(backoff=types_pb2.Backoff(kind=99))).policy
+    unknown: Any = 99
+    mapped = new_job(policy=types_pb2.JobPolicy(backoff=types_pb2.Backoff(kind=unknown))).policy
     assert mapped is not None
     assert mapped.backoff == backoff.DEFAULT
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from anvilmq_broker.domain import commands
@@ -97,7 +97,7 @@ async def test_a_set_field_of_a_feature_that_is_not_built_is_refused_and_nothing
 @pytest.mark.parametrize("outcome", sorted(features.OUTCOMES_NOT_BUILT))
 async def test_an_outcome_that_is_not_built_is_refused_for_its_item_alone(outcome: Any) -> None:
     bundle = Bundle()
-    good = worker_service_pb2.Settlement(job_id=JOB_ID, lease_token=TOKEN, outcome=1)
+    good = worker_service_pb2.Settlement(job_id=JOB_ID, lease_token=TOKEN, outcome="SETTLE_OUTCOME_COMPLETE")
     bad = worker_service_pb2.Settlement(job_id=JOB_ID, lease_token=TOKEN, outcome=outcome)
     request = worker_service_pb2.SettleJobsRequest(seq=3, settlements=[bad, good])
     response = await bundle.call("WorkerService/SettleJobs", request)
@@ -120,7 +120,7 @@ NOT_SPOKEN_OF_HERE = frozenset({"group_id", "order_key", "deduplication", "sched
 WIDE = frozenset({FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_UINT64})
 
 
-def leaves(descriptor: Descriptor, path: tuple[FieldDescriptor, ...] = ()) -> Iterator[tuple[FieldDescriptor, ...]]:
+def leaves(descriptor: Any, path: tuple[FieldDescriptor, ...] = ()) -> Iterator[tuple[FieldDescriptor, ...]]:
     """Every text and every 64-bit integer of a request, by its path."""
     for field in descriptor.fields:
         if field.name in NOT_SPOKEN_OF_HERE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ WORKER = worker_service_pb2.WorkerIdentity(worker_id="w", name="img", pod="p", n
 IDENTITY = commands.WorkerIdentity("w", "img", "p", "n", "python", "1")
 
 
-def claim(**fields: int) -> worker_service_pb2.ClaimJobsRequest:
+def claim(**fields: Any) -> worker_service_pb2.ClaimJobsRequest:
     return worker_service_pb2.ClaimJobsRequest(worker=WORKER, queues=["a", "b"], **{"max_jobs": 10, **fields})
 
 
@@ -92,8 +93,10 @@ async def test_a_renewal_names_only_what_is_lost() -> None:
     assert response == worker_service_pb2.RenewLeasesResponse(
         seq=4,
         interrupts=[
-            worker_service_pb2.Interrupt(job_id=JOB_ID, lease_token=TOKEN, cause=1, reason="no longer wanted"),
-            worker_service_pb2.Interrupt(job_id="x", lease_token="y", cause=2),
+            worker_service_pb2.Interrupt(
+                job_id=JOB_ID, lease_token=TOKEN, cause="INTERRUPT_CAUSE_CANCEL_REQUESTED", reason="no longer wanted"
+            ),
+            worker_service_pb2.Interrupt(job_id="x", lease_token="y", cause="INTERRUPT_CAUSE_LEASE_LOST"),
         ],
     )
     assert bundle.broker.one(commands.Renew).leases == [commands.LeaseRef(7, START_MS, TOKEN)]
