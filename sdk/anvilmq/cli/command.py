@@ -69,7 +69,12 @@ Quiet = Annotated[
 Output = Annotated[
     Format | None,
     typer.Option(
-        "-o", "--output", help="How data is written. Else table.", rich_help_panel=_SHARED, show_default=False
+        "-o",
+        "--output",
+        metavar="table|wide|json|jsonl|yaml|name",
+        help="How data is written. Else table.",
+        rich_help_panel=_SHARED,
+        show_default=False,
     ),
 ]
 

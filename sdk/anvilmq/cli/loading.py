@@ -53,7 +53,7 @@ class Totals(msgspec.Struct):
     def text(self) -> str:
         """In words."""
         parts = [f"{self.added} added", f"{self.existing} there already", f"{self.refused} refused"]
-        return ", ".join(part for part in parts if not part.startswith("0 ")) or "nothing to add"
+        return ", ".join(part for part in parts if not part.startswith("0 ")) or "nothing added"
 
 
 class Rejected:

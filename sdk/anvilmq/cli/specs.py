@@ -54,6 +54,7 @@ class JobFlags(TypedDict):
         IdempotencyMode | None,
         typer.Option(
             "--idempotency-mode",
+            metavar="retain|release-on-finish",
             help="How long the key stays taken: for a time after the job ended (retain, the default), or until it ends.",
             show_default=False,
         ),
@@ -169,6 +170,8 @@ def from_line(line: bytes, queue: str, name: str | None) -> JobSpec:
     except msgspec.ValidationError as problem:
         raise LineProblem("is no JSON object; if each line is a payload, say --name") from problem
     data = fields.pop("data", None)
+    if data is not None and "dataBase64" in fields:
+        raise LineProblem("excludes data", "dataBase64")
     rest = {key: msgspec.json.decode(raw) for key, raw in fields.items()}
     return _spec(queue, rest, _from_base64(rest) if data is None else bytes(data))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -57,6 +58,8 @@ class FakeTransport:
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         if not isinstance(answer, Message | Exception):
             answer = answer(request)
+        # A real call gives the loop a turn as well, in which a cancelled command ends.
+        await asyncio.sleep(0)
         if isinstance(answer, Exception):
             raise answer
         assert isinstance(answer, method.response)

@@ -176,7 +176,10 @@ def test_a_job_that_is_missing_gives_exit_code_3(shell: Shell) -> None:
         ),
         (
             types.WaitInfo(
-                reason=types.WAIT_REASON_GROUP_BUSY, holder_job_id="j9", holder_worker_id="w3", since_at_ms=NOW_MS - 5_000
+                reason=types.WAIT_REASON_GROUP_BUSY,
+                holder_job_id="j9",
+                holder_worker_id="w3",
+                since_at_ms=NOW_MS - 5_000,
             ),
             "job j9 of its group runs on w3, since 2030-03-17T17:46:35.000Z (5s ago)",
         ),
@@ -191,7 +194,7 @@ def test_why_says_what_holds_a_job_and_until_when(shell: Shell, wait: types.Wait
 
 
 def test_why_knows_a_sentence_for_every_reason_of_the_contract(shell: Shell) -> None:
-    for reason in types.WaitReason.values()[1:]:
+    for reason in types.WaitReason.keys()[1:]:
         shell.broker = type(shell.broker)()
         shell.broker.answer("GetJob", jobs.GetJobResponse(job=job(wait=types.WaitInfo(reason=reason))))
         out = shell.run("job", "why", "j1").out
