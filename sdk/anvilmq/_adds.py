@@ -60,6 +60,7 @@ class Adds:
         self._link: _Link | None = None
         self._stream: asyncio.Task[errors.AnvilError] | None = None
         self._runner: asyncio.Task[None] | None = None
+        self._waking: asyncio.AbstractEventLoop | None = None
         self._turn = asyncio.Event()
         self._held = False
         self._failures = 0
@@ -111,18 +112,34 @@ class Adds:
     def _put(self, entry: Entry) -> None:
         self._io.check()
         if self._backlog.put(entry):
-            self._io.call_soon(self._arrived)
+            self._wake(entry.loop)
 
     def _queue(self, ticket: Entry) -> None:
         self._io.check()
         if self._backlog.queue(ticket):
+            self._wake(ticket.loop)
+
+    def _wake(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Have the I/O loop look. From a loop only at the end of its turn: what is added in one turn shares a frame."""
+        if loop is None:
+            self._backlog.tell()
             self._io.call_soon(self._arrived)
+        elif self._waking is not loop:
+            # Should that loop end before its next turn, another caller still finds the I/O loop untold.
+            self._waking = loop
+            loop.call_soon(self._woken)
+
+    def _woken(self) -> None:
+        self._waking = None
+        self._backlog.tell()
+        self._io.call_soon(self._arrived)
 
     # ------------------------------------------------------------------------------------------- on the I/O loop
 
     async def flush(self) -> None:
         """Return when all that was added before is answered, in one way or another."""
         newest = self._backlog.newest()
+        self._arrived()
         if not self._reached(newest):
             done = asyncio.Event()
             self._flushes.append((newest, done))

@@ -51,7 +51,7 @@ class Backlog:
         return self._jobs
 
     def put(self, entry: Entry) -> bool:
-        """Add to the end. True: the I/O loop has to be told, which it has not been since it found nothing. Closed."""
+        """Add to the end. True: the I/O loop has to be told, which then goes with `tell`. Closed."""
         with self._lock:
             if self._closed:
                 raise errors.Closed
@@ -60,7 +60,7 @@ class Backlog:
             self._waiting.append(entry)
             self._jobs += 1
             self._bytes += entry.size
-            return self._tell(entry)
+            return self._note(entry)
 
     def queue(self, ticket: Entry) -> bool:
         """Wait for room. `ticket.future` is resolved when there is some. True: as in `put`. Closed."""
@@ -68,16 +68,17 @@ class Backlog:
             if self._closed:
                 raise errors.Closed
             self._tickets.append(ticket)
-            return self._tell(ticket)
+            return self._note(ticket)
 
-    def _tell(self, entry: Entry) -> bool:
-        sooner = entry.deadline < self.next_deadline
-        if sooner:
-            self.next_deadline = entry.deadline
-        if self._told:
-            return sooner
+    def tell(self) -> None:
+        """The I/O loop is about to be told. It finds all that is here now, and what comes while it has a frame out."""
         self._told = True
-        return True
+
+    def _note(self, entry: Entry) -> bool:
+        if entry.deadline < self.next_deadline:
+            self.next_deadline = entry.deadline
+            return True
+        return not self._told
 
     # ------------------------------------------------------------------------------------------- on the I/O loop
 
