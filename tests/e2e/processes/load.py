@@ -29,6 +29,7 @@ class Load:
         self._queue = queue
         self._stop = False
         self._numbers: Iterator[int] = itertools.count(1)
+        self._answered = asyncio.Semaphore(0)
         history = self.history
 
         @self.app.job(queue=queue, name="note", max_attempts=3)
@@ -56,6 +57,13 @@ class Load:
             self.history.adds.append(Add(payload, None))
         else:
             self.history.adds.append(Add(payload, handle.id))
+            self._answered.release()
+
+    async def acknowledged(self, adds: int) -> None:
+        """Return when that many more adds have been answered than were when it was called."""
+        self._answered = asyncio.Semaphore(0)
+        for _ in range(adds):
+            await self._answered.acquire()
 
     def stop_producing(self) -> None:
         """Let each producer finish its open add."""

@@ -15,6 +15,7 @@ from tests.support.rules import rule
 ROUNDS = 7
 KILLS = (("engine",), ("gateway",), ("engine", "gateway"))
 """One round. More deaths within a minute and the supervisor rightly waits longer, then gives up."""
+ADDS_BETWEEN_KILLS = 30
 SEED = 20_260
 SERVING_AGAIN_S = 20.0
 """Generous, since the machine may be busy: bench/recovery.py measures the promise."""
@@ -32,7 +33,7 @@ async def test_twenty_one_kills_under_load_lose_no_acknowledged_job_and_start_no
     async with load.app, load.app.worker(queues=["load"], concurrency=SLOTS):
         producing = asyncio.create_task(load.produce(per_producer=1_000_000))
         for _ in range(ROUNDS):
-            back_s += [await _kill(broker, chance, parts) for parts in KILLS]
+            back_s += [await _kill(broker, load, chance, parts) for parts in KILLS]
             # Between the rounds the whole broker leaves by SIGTERM and comes back, still under load.
             assert await asyncio.to_thread(broker.stop) == 0
             await asyncio.to_thread(broker.start)
@@ -42,13 +43,13 @@ async def test_twenty_one_kills_under_load_lose_no_acknowledged_job_and_start_no
     assert await asyncio.to_thread(broker.stop) == 0
     print(f"seed {SEED}: {len(load.history.adds)} adds, serving again after at most {max(back_s):.2f} s")
     assert load.history.violations() == []
-    assert len(load.history.adds) > 20 * len(back_s), "the load never got going between the kills"
     assert max(back_s) <= SERVING_AGAIN_S
 
 
-async def _kill(broker: BrokerProcess, chance: random.Random, parts: tuple[str, ...]) -> float:
-    """Kill after a random time of load; seconds until it serves again."""
-    await asyncio.sleep(chance.uniform(0.1, 0.5))
+async def _kill(broker: BrokerProcess, load: Load, chance: random.Random, parts: tuple[str, ...]) -> float:
+    """Kill at a random moment of the load; seconds until it serves again."""
+    await load.acknowledged(ADDS_BETWEEN_KILLS)
+    await asyncio.sleep(chance.uniform(0, 0.2))
     for part in parts:
         broker.kill(part)
     return await asyncio.to_thread(broker.wait_gone_and_back, parts)
@@ -62,7 +63,7 @@ async def test_a_broker_killed_whole_comes_back_with_every_acknowledged_job(tmp_
     async with load.app:
         producing = asyncio.create_task(load.produce(per_producer=1_000_000))
         for _ in range(3):
-            await asyncio.sleep(0.4)
+            await load.acknowledged(ADDS_BETWEEN_KILLS)
             broker.kill_all()
             await asyncio.to_thread(broker.start)
         load.stop_producing()

@@ -1,0 +1,1 @@
+"""The command `anvilmq`, as a user types it, against a real broker."""
