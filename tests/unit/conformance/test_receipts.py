@@ -7,7 +7,7 @@ import pytest
 from anvilmq_broker.domain import commands
 from anvilmq_broker.domain.errors import Refused
 from anvilmq_broker.domain.state import State
-from tests.support.bundles import NAME, NO_BACKOFF, QUEUE, complete, fail, lease, new_job, policy, release, slots
+from tests.support.bundles import NAME, NO_BACKOFF, QUEUE, complete, fail, lease, new_job, policy, release
 from tests.support.rules import rule
 from tests.support.store_driver import StoreDriver
 
@@ -198,12 +198,9 @@ def test_a_singleton_keeps_its_key_over_retry_stall_release_and_a_lost_delivery(
 def test_a_key_is_free_in_the_transaction_that_ends_its_job(store: StoreDriver) -> None:
     store.add_one(key="k", singleton=True)
     running = store.start()
-    _, added = store.batch(
-        commands.Settle([complete(running)]), commands.AddJobs([new_job(key="k", singleton=True)]), idle=slots(1)
-    )
+    _, added = store.batch(commands.Settle([complete(running)]), commands.AddJobs([new_job(key="k", singleton=True)]))
     assert isinstance(added.outcome, commands.AddedJobs)
     assert added.outcome.earlier == []
-    assert added.outcome.states == bytes([State.ACTIVE])
 
 
 # ---------------------------------------------------------------------------------- look up, release, delete
