@@ -75,8 +75,8 @@ def test_a_due_job_is_stored_as_delayed_until_it_is_claimed(store: StoreDriver) 
     store.add_one(delay_ms=10)
     store.clock.advance(10)
     assert store.store.counts() == {("mail", State.DELAYED): 1}
-    assert find(store, states=[State.WAITING]) == ["send"]
-    assert find(store, states=[State.DELAYED]) == []
+    assert find(store, states=[int(State.WAITING)]) == ["send"]
+    assert find(store, states=[int(State.DELAYED)]) == []
 
 
 # ------------------------------------------------------------------------------------------ wait reasons
@@ -156,8 +156,8 @@ def test_the_wait_reason_is_told_when_asked_for_alone(store: StoreDriver) -> Non
 )
 def test_jobs_are_found_by_state(store: StoreDriver, state: State) -> None:
     spread_of_states(store)
-    assert find(store, queue="mail", states=[state]) == [state.name.lower()]
-    assert find(store, states=[state]) == [state.name.lower()]
+    assert find(store, queue="mail", states=[int(state)]) == [state.name.lower()]
+    assert find(store, states=[int(state)]) == [state.name.lower()]
 
 
 @rule("1.1")
