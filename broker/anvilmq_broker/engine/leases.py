@@ -121,6 +121,11 @@ class Leases:
             self._forget_worker(lease)
         return lease
 
+    def postpone(self, by_ms: float) -> None:
+        """Nobody could renew for so long: every lease ends later by it."""
+        for lease in self._by_token.values():
+            lease.expires_ms += by_ms
+
     def next_ms(self) -> float | None:
         """The moment (monotonic) at which to look for leases that ran out."""
         return None if self._next_bucket is None else float(self._next_bucket * BUCKET_MS)

@@ -1,7 +1,7 @@
 """Workers: their sessions, pools and leases as the gateways' messages change them (api 3, 9.11). Memory only.
 
 What must be written, such as a lease that was never received and goes back, is returned as a command; what must be
-said is put into `Said`, in the three places of a turn: before its deliveries, after them, and never without a commit.
+said is put into `Said`: before the turn's deliveries or after them, and never before its commit.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from anvilmq_broker.domain.state import InterruptCause
 from anvilmq_broker.engine.dispatch import Dispatcher, Pool
 from anvilmq_broker.engine.leases import Lease, Leases
 from anvilmq_broker.engine.link_server import Peer
+from anvilmq_broker.engine.turn import Said
 from anvilmq_broker.store import protocol
 
 RECENT_CLAIM_MS: Final = 60_000
@@ -48,13 +49,6 @@ class _Caller(msgspec.Struct):
     first_at_ms: int
     last_at_ms: int
     asked_ms: float
-
-
-class Said(msgspec.Struct):
-    """Notices of a turn, for after its commit."""
-
-    before: list[tuple[Peer, commands.Notice]] = []
-    after: list[tuple[Peer, commands.Notice]] = []
 
 
 class Sessions:

@@ -127,6 +127,10 @@ class Telemetry:
         """A batch found no room on the volume."""
         self._log.error("storage_full")
 
+    def stood_still(self, ms: float) -> None:
+        """The engine was not able to run, or a batch took long."""
+        self._log.warning("engine_stood_still", ms=round(ms))
+
     def stepped_back(self) -> None:
         """The wall clock was set back by more than the broker stands still for."""
         self._log.warning("clock_stepped_back")

@@ -129,6 +129,8 @@ async def test_the_same_cut_holds_for_a_claim_that_waited() -> None:
         assert len(_deliveries(await claim)) == 2
         job = await rig.job(jobs[2])
         assert (job.state, job.starts) == (State.WAITING, 0)
+        worker = await rig.working(credit=1)
+        assert [one.number for one in worker.deliveries] == [jobs[2].number]
 
 
 async def test_a_claim_lease_that_runs_out_stalls_its_job() -> None:
@@ -215,7 +217,7 @@ async def test_several_watches_of_one_job_are_all_answered_and_forgotten_ones_ar
         await rig.engine.settle()
         watches[0].cancel()
         await rig.engine.settle()
-        assert len(rig.engine._engine._watches) == 2
+        assert len(rig.engine._engine.memory.watches) == 2
         await rig.broker.submit(commands.CancelJob(ref))
         await asyncio.gather(*watches[1:])
-        assert len(rig.engine._engine._watches) == 0
+        assert len(rig.engine._engine.memory.watches) == 0
