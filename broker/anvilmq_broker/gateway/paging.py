@@ -18,7 +18,7 @@ _MAX_TOKEN: Final = 2_048
 
 
 class Pages:
-    """Makes and reads the tokens of one broker. key: the store's own, so tokens outlive a restart."""
+    """Makes and reads the tokens of one engine. key: from its greeting, the same for every gateway."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
