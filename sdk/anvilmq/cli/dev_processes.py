@@ -151,7 +151,8 @@ class DevBroker:
         if self._signalled.is_set() or process.returncode is None:
             return exits.DONE
         self._cli.terminal.error(f"error: {what} has ended by itself, with code {process.returncode}")
-        return exits.FAILED
+        # A worker that was called wrongly has said so: the flag was ours.
+        return exits.USAGE if process.returncode == exits.USAGE else exits.FAILED
 
     async def _stop(self, process: Process) -> None:
         """Ask it to leave, a second time when there is a hurry, and kill it when it does not."""

@@ -91,7 +91,8 @@ def test_an_idempotency_key_is_taken_shown_and_freed(commands: Commands) -> None
     assert commands.run("add", *words, "-d", "1").code == 4
     assert commands.run("receipt", "list", "keyed", "--prefix", "order-", "-o", "name").out == "order-7\n"
     assert first in commands.run("receipt", "get", "keyed", "send", "order-7").out
-    assert commands.run("receipt", "release", "keyed", "send", "order-7", "--job-id", "other").code == 4
+    other = add(commands, "keyed", "send")
+    assert commands.run("receipt", "release", "keyed", "send", "order-7", "--job-id", other).code == 4
     assert commands.run("receipt", "release", "keyed", "send", "order-7", "--job-id", first).code == 0
     assert commands.run("receipt", "get", "keyed", "send", "order-7").code == 3
     second = add(commands, *words, "-d", "1")

@@ -59,3 +59,12 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
         assert done.code == 2
         assert f"--port: {port} is taken" in done.err
         assert running.stop(signal.SIGINT).code == 0
+
+
+def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
+    commands = Commands("", tmp_path)
+    (tmp_path / "file").write_text("no folder")
+    done = commands.run("dev", "--port", "0", "--data", "file")
+    assert done.code == 1
+    assert "error: the broker has ended by itself" in done.err
+    assert "file" in done.err.splitlines()[-2]

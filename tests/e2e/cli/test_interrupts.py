@@ -9,7 +9,7 @@ from tests.support.rules import rule
 
 @rule("2.1")
 def test_a_load_that_was_interrupted_goes_on_where_it_was(commands: Commands) -> None:
-    count = 60_000
+    count = 20_000
     (commands.folder / "jobs.jsonl").write_text("".join(f"{number}\n" for number in range(count)))
     words = ("load", "cut", "jobs.jsonl", "--name", "n", "-o")
     with commands.start(*words, "name") as loading:
