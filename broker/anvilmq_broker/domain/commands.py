@@ -334,6 +334,166 @@ class FreedReceipt(msgspec.Struct, frozen=True, array_like=True, tag=109):
     holder: JobRef | None = None
 
 
+# --------------------------------------------------------------------------------------------- schedulers
+
+
+class Owner(Value, frozen=True):
+    """The custom resource that owns a definition; generation is compared within one uid."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    generation: int = 0
+    spec_hash: str = ""
+    manager: str = ""
+    retain: bool = False
+
+
+class SchedulerSpec(Value, frozen=True):
+    """A recurring definition, already checked alone. Either cron (with time_zone) or every_ms (with offset_ms).
+
+    job: None when a flow template is the target, which is not built. policies: state.Concurrency, state.CatchUp.
+    starting_deadline_ms, limit, start_at_ms, end_at_ms: 0 = none. suspended: None leaves the stored value.
+    """
+
+    cron: str = ""
+    every_ms: int = 0
+    offset_ms: int = 0
+    time_zone: str = ""
+    start_at_ms: int = 0
+    end_at_ms: int = 0
+    limit: int = 0
+    jitter_ms: int = 0
+    job: NewJob | None = None
+    concurrency_policy: int = 1
+    catch_up: int = 1
+    max_catch_up_runs: int = 100
+    starting_deadline_ms: int = 0
+    suspended: bool | None = None
+    description: str = ""
+
+
+class SchedulerRecord(Value, frozen=True):
+    """A definition as readers see it; 0 and "" where there is none. last_state: of the last run, 0 when it is gone."""
+
+    name: str
+    spec: SchedulerSpec
+    owner: Owner | None
+    uid: str
+    content_hash: str
+    next_tick_at_ms: int
+    last_tick_at_ms: int
+    last_run: JobRef | None
+    last_state: int
+    run_count: int
+    skipped_count: int
+    missed_count: int
+    problem_reason: str
+    problem_message: str
+    created_at_ms: int
+    updated_at_ms: int
+
+
+class UpsertScheduler(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """Make or change a definition, idempotent by content [6.7]. Answer: UpsertedScheduler.
+
+    Refused: OWNED_BY_CRD (owned, and no owner sent), NAME_CONFLICT (an owner, of a definition that is not its own).
+    adopt: an owner takes over one that has none. dry_run: check and answer as if done.
+    """
+
+    name: str
+    spec: SchedulerSpec
+    owner: Owner | None = None
+    dry_run: bool = False
+    adopt: bool = False
+
+
+class UpsertedScheduler(msgspec.Struct, frozen=True, array_like=True, tag=110):
+    """outcome: 1 created, 2 updated, 3 unchanged, 4 stale generation (ignored; the stored definition is answered)."""
+
+    scheduler: SchedulerRecord
+    outcome: int
+
+
+class DeleteScheduler(msgspec.Struct, frozen=True, array_like=True, tag=12):
+    """Its jobs go on. An owned one needs its owner; another uid than the stored one deletes nothing.
+
+    Answer: DeletedScheduler, or Refused SCHEDULER_NOT_FOUND unless allow_missing.
+    """
+
+    name: str
+    owner: Owner | None = None
+    allow_missing: bool = False
+
+
+class DeletedScheduler(msgspec.Struct, frozen=True, array_like=True, tag=111):
+    """Whether a definition was deleted."""
+
+    deleted: bool
+
+
+class SuspendScheduler(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    """Suspend or resume; suspended time is never caught up [6.5]. Answer: SchedulerFound."""
+
+    name: str
+    suspended: bool
+
+
+class TriggerScheduler(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """One run now, whatever suspended, limit and policy say; run_key: the same key within 24 h, the same run.
+
+    Answer: TriggeredScheduler.
+    """
+
+    name: str
+    run_key: str = ""
+
+
+class TriggeredScheduler(msgspec.Struct, frozen=True, array_like=True, tag=112):
+    """The run; existing: made by an earlier call with the same key."""
+
+    run: JobRef
+    existing: bool = False
+
+
+class FireDue(msgspec.Struct, frozen=True, array_like=True, tag=15):
+    """From the engine's timers: fire the due ticks of these definitions (uids) [6.2]. Answer: Done.
+
+    serving_since_ms: ticks due before it fell into downtime. A definition that is gone or not due changes nothing.
+    """
+
+    uids: list[str]
+    serving_since_ms: int
+
+
+class ReanchorSchedulers(msgspec.Struct, frozen=True, array_like=True, tag=16):
+    """After a long step back of the clock: count the next tick of up to `limit` definitions, after uid `after`, from now
+    where it lies later than it should [6.4]. Answer: Reanchored."""
+
+    after: str = ""
+    limit: int = 500
+
+
+class Reanchored(msgspec.Struct, frozen=True, array_like=True, tag=113):
+    """next: `after` of the next call, "" at the end."""
+
+    next: str = ""
+
+
+class ReleaseDefinition(msgspec.Struct, frozen=True, array_like=True, tag=17):
+    """Take the owner off; the definition goes on. Another uid changes nothing. Answer: ReleasedDefinition."""
+
+    name: str
+    owner: Owner
+
+
+class ReleasedDefinition(msgspec.Struct, frozen=True, array_like=True, tag=114):
+    """Whether the owner was taken off."""
+
+    released: bool
+
+
 Command = AddJobs | Claim | Settle | Renew | Report | Reap | Prune | CancelJob | ReleaseReceipt | DeleteReceipt
 Outcome = AddedJobs | Claimed | Settled | Renewed | Done | Pruned | CancelledJob | FreedReceipt | Refused
 

@@ -92,3 +92,19 @@ class InterruptCause(IntEnum):
     ATTEMPT_TIMEOUT = 3
     CHILD_FAILED = 4
     REMOVED = 5
+
+
+class CatchUp(IntEnum):
+    """What becomes of ticks that fell due while the broker did not serve."""
+
+    LATEST = 1
+    NONE = 2
+    ALL = 3
+
+
+class Concurrency(IntEnum):
+    """What a tick does when the run before it goes on."""
+
+    ALLOW = 1
+    FORBID = 2
+    REPLACE = 3
