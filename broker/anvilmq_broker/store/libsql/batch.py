@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from anvilmq_broker.store.libsql.store import LibsqlStore
 
 _pack = msgspec.msgpack.Encoder().encode
-_NEVER = 1 << 62
 
 
 class Queue(msgspec.Struct):
-    """What the store keeps in memory of a queue. next_ready_at: no job of the line is claimable before it."""
+    """What the store keeps in memory of a queue.
+
+    next_ready_at: when the earliest job of the line becomes claimable; exact, NEVER or IN_DOUBT.
+    """
 
     id: int
     name: str
@@ -46,6 +48,7 @@ class Staged(msgspec.Struct):
     next_number: int
     next_front: int
     next_event: int
+    next_queue: int
     new: dict[str, Queue]
     next_ready_at: dict[int, int]
     counts: dict[int, int]
@@ -65,6 +68,7 @@ class LibsqlBatch:
         self.take_slot: TakeSlot = lambda _: None
         self._store = store
         self._first_front = staged.next_front
+        self._deleted = False
         self.moment = job.Moment(now_ms, store.chance.spread, self._front)
 
     # ------------------------------------------------------------------------------------------- commands
@@ -88,9 +92,8 @@ class LibsqlBatch:
         found = self.find_queue(queue)
         if found is None:
             return None
-        at = claims.find_next_ready_at(self.sql, found.id)
-        self.set_next_ready_at(found, _NEVER if at is None else at)
-        return 0 if at is not None and at <= self.now_ms else at
+        at = self._ready_at(found)
+        return None if at == claims.NEVER else 0 if at <= self.now_ms else at
 
     def commit(self) -> None:
         """Make it durable, then let memory follow."""
@@ -99,8 +102,9 @@ class LibsqlBatch:
             self.staged.next_event += self.log.count
         if changed := [key for key, change in self.staged.counts.items() if change]:
             self.sql.run_rows("set_counts", [(key, self._counted(key)) for key in changed])
-        if self.staged.next_front != self._first_front:
-            self.sql.run("set_front", self.staged.next_front)
+        if self.staged.next_front != self._first_front or self._deleted:
+            # The next batch would write them as well; but the number of a job that is gone again is in no table.
+            self.sql.run("set_counters", self.staged.next_number, self.staged.next_front)
         self.sql.connection.execute("COMMIT")
         self._store.committed(self.staged, self.now_ms)
 
@@ -118,9 +122,9 @@ class LibsqlBatch:
         """The queue, made now if it is not there."""
         found = self.find_queue(name)
         if found is None:
-            number = len(self._store.queues) + len(self.staged.new) + 1
-            self.sql.run("insert_queue", number, name, self.now_ms)
-            found = Queue(number, name, None, _NEVER, retention.QueueRules())
+            self.sql.run("insert_queue", self.staged.next_queue, name, self.now_ms)
+            found = Queue(self.staged.next_queue, name, None, claims.NEVER, retention.QueueRules())
+            self.staged.next_queue += 1
             self.staged.new[name] = found
         return found
 
@@ -133,19 +137,29 @@ class LibsqlBatch:
         found = self._store.queue_names.get(queue_id)
         return found if found is not None else next(q.name for q in self.staged.new.values() if q.id == queue_id)
 
+    def ready_hint(self, queue: Queue) -> int:
+        """Nothing of the line is claimable before; asks no row."""
+        return self.staged.next_ready_at.get(queue.id, queue.next_ready_at)
+
     def line_is_clear(self, queue: Queue) -> bool:
         """Whether no job of the line is claimable now, so that a new one may start at once."""
-        return self.staged.next_ready_at.get(queue.id, queue.next_ready_at) > self.now_ms
+        return self._ready_at(queue) > self.now_ms
 
     def set_next_ready_at(self, queue: Queue, at_ms: int) -> None:
-        """Remember that nothing of the line is claimable before at_ms."""
+        """Remember when the earliest job of the line becomes claimable: a time, NEVER or IN_DOUBT."""
         self.staged.next_ready_at[queue.id] = at_ms
 
     def joined_line(self, queue: Queue, ready_at_ms: int) -> None:
         """A job now stands in the line from ready_at_ms on."""
-        known = self.staged.next_ready_at.get(queue.id, queue.next_ready_at)
-        if ready_at_ms < known:
-            self.staged.next_ready_at[queue.id] = ready_at_ms
+        if ready_at_ms < self.ready_hint(queue):
+            self.set_next_ready_at(queue, ready_at_ms)
+
+    def pull_line_down(self, was_ms: int) -> None:
+        """After a long step back of the clock from was_ms: what waits since a later time is claimable now."""
+        for queue in self.every_queue():
+            for priority in claims.classes_of(self.sql, queue.id):
+                self.sql.run("pull_line_down", queue.id, priority, was_ms, self.now_ms)
+            self.set_next_ready_at(queue, claims.IN_DOUBT)
 
     def count(self, queue_id: int, state: int, change: int) -> None:
         """Add to the number of jobs of the queue in that state."""
@@ -180,6 +194,7 @@ class LibsqlBatch:
 
     def delete_jobs(self, numbers: list[int]) -> None:
         """Remove ended jobs and all that hangs on them."""
+        self._deleted |= bool(numbers)
         for queue_id, state, prune_at in self.sql.run_rows("delete_jobs", [(n,) for n in numbers]) if numbers else ():
             self.count(queue_id, state, -1)
             if prune_at is not None:
@@ -207,6 +222,8 @@ class LibsqlBatch:
     def _effects(self, change: job.Change, queue: Queue) -> list[Effect]:
         before, after = change.before, change.job
         effects: list[Effect] = []
+        if before.ready_at_ms is not None:
+            self.set_next_ready_at(queue, claims.IN_DOUBT)
         if before.token is not None and after.token is None:
             effects.append(
                 protocol.Freed(after.queue, after.number, before.token, change.attempt_outcome, before.started_at_ms)
@@ -227,6 +244,15 @@ class LibsqlBatch:
             # An undelivered claim is as if it had not been: its expiry counts again.
             effects.append(protocol.Expires(after.number, after.created_ms, after.expires_at_ms))
         return effects
+
+    def _ready_at(self, queue: Queue) -> int:
+        """The truth about the line, from its rows only when it is in doubt."""
+        at = self.ready_hint(queue)
+        if at == claims.IN_DOUBT:
+            found = claims.find_next_ready_at(self.sql, queue.id)
+            at = claims.NEVER if found is None else found
+            self.set_next_ready_at(queue, at)
+        return at
 
     def _front(self) -> int:
         self.staged.next_front -= 1

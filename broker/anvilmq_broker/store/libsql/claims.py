@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from anvilmq_broker.domain import commands, events
 from anvilmq_broker.domain.state import State
@@ -16,21 +16,24 @@ from anvilmq_broker.store.protocol import Applied, Slot
 if TYPE_CHECKING:
     from anvilmq_broker.store.libsql.batch import LibsqlBatch, Queue
 
-_BEFORE_ALL = -1
-_NEVER = 1 << 62
+NEVER: Final = 1 << 62
+"""`next_ready_at` of an empty line."""
+IN_DOUBT: Final = -1
+"""`next_ready_at` of a line whose first job may have left it: the rows must be asked."""
+_BEFORE_ALL: Final = -1
 
 
 def claim(batch: LibsqlBatch, queue: Queue, slots: Sequence[Slot]) -> list[protocol.Started]:
     """Start the next claimable jobs, at most one a slot; afterwards the queue knows when to look again."""
     started: list[protocol.Started] = []
-    earliest, above = _NEVER, _BEFORE_ALL
-    if batch.line_is_clear(queue):
+    earliest, above = NEVER, _BEFORE_ALL
+    if not slots or batch.ready_hint(queue) > batch.now_ms:
         return started
     while len(started) < len(slots):
         found = batch.sql.run("first_of_next_class", queue.id, above)
         if not found:
             batch.set_next_ready_at(queue, earliest)
-            break
+            return started
         above, ready_at = found[0]
         if ready_at > batch.now_ms:
             earliest = min(earliest, ready_at)
@@ -40,16 +43,25 @@ def claim(batch: LibsqlBatch, queue: Queue, slots: Sequence[Slot]) -> list[proto
         started += _start(batch, queue, above, heads, free)
         if len(heads) < len(free) and (at := _next_of_class(batch.sql, queue.id, above)) is not None:
             earliest = min(earliest, at)
+    batch.set_next_ready_at(queue, IN_DOUBT)
     return started
 
 
 def find_next_ready_at(sql: Sql, queue_id: int) -> int | None:
     """Place in time of the earliest job of the line, None when it is empty: a seek for each class in use."""
-    earliest, above = None, _BEFORE_ALL
+    return min((ready_at for _, ready_at in _first_of_classes(sql, queue_id)), default=None)
+
+
+def classes_of(sql: Sql, queue_id: int) -> list[int]:
+    """Priorities in use in the line, the first first."""
+    return [priority for priority, _ in _first_of_classes(sql, queue_id)]
+
+
+def _first_of_classes(sql: Sql, queue_id: int) -> Iterator[tuple[int, int]]:
+    above = _BEFORE_ALL
     while found := sql.run("first_of_next_class", queue_id, above):
         above, ready_at = found[0]
-        earliest = ready_at if earliest is None else min(earliest, ready_at)
-    return earliest
+        yield above, ready_at
 
 
 def claim_for_caller(batch: LibsqlBatch, group: list[commands.Claim]) -> list[Applied]:
@@ -58,6 +70,8 @@ def claim_for_caller(batch: LibsqlBatch, group: list[commands.Claim]) -> list[Ap
 
 
 def _claim_one(batch: LibsqlBatch, command: commands.Claim) -> Applied:
+    if command.claim_id and (held := _held(batch, command)):
+        return Applied(commands.Claimed(held), [])
     slot = Slot(command.worker.worker_id, command.claim_id)
     started: list[protocol.Started] = []
     for name in command.queues:
@@ -65,6 +79,15 @@ def _claim_one(batch: LibsqlBatch, command: commands.Claim) -> Applied:
         if queue is not None and len(started) < command.max_jobs:
             started += claim(batch, queue, [slot] * (command.max_jobs - len(started)))
     return Applied(commands.Claimed([item.delivery for item in started]), list(started))
+
+
+def _held(batch: LibsqlBatch, command: commands.Claim) -> list[commands.Delivery]:
+    """What the same claim has got before, as far as its leases live [1.4]."""
+    found = batch.sql.run("held_by_claim", command.worker.worker_id, command.claim_id)
+    return [
+        _delivery(row, token, batch.queue_name(queue_id), priority, row[4], row[8])
+        for *row, token, queue_id, priority in found
+    ]
 
 
 def _next_of_class(sql: Sql, queue_id: int, priority: int) -> int | None:
@@ -84,10 +107,7 @@ def _start(
     started: list[protocol.Started] = []
     for row, (number, lease_token, worker_id, _), slot in zip(heads, given, slots, strict=False):
         timeout = row[7]
-        delivery = commands.Delivery(
-            number, row[1], lease_token, queue.name, row[2], row[15], row[10] or "", row[4] + 1, row[5], row[6], timeout,
-            rows.texts(row[11]), rows.texts(row[12]), priority, row[13] or "", row[8] + 1, row[9], row[14] or "",
-        )  # fmt: skip
+        delivery = _delivery(row, lease_token, queue.name, priority, row[4] + 1, row[8] + 1)
         started.append(protocol.Started(slot, delivery, batch.now_ms + timeout if timeout else 0, row[16]))
         batch.count(queue.id, row[3], -1)
         batch.log.add(
@@ -95,3 +115,13 @@ def _start(
         )
     batch.count(queue.id, State.ACTIVE, len(started))
     return started
+
+
+def _delivery(
+    row: Sequence[Any], token: str, queue: str, priority: int, attempt: int, starts: int
+) -> commands.Delivery:
+    """From a row of `claim_heads` or `held_by_claim`. attempt, starts: those of the delivered attempt."""
+    return commands.Delivery(
+        row[0], row[1], token, queue, row[2], row[15], row[10] or "", attempt, row[5], row[6], row[7], rows.texts(row[11]),
+        rows.texts(row[12]), priority, row[13] or "", starts, row[9], row[14] or "",
+    )  # fmt: skip

@@ -6,6 +6,7 @@ are fetched whole, so that no cursor pins the WAL or blocks a commit.
 
 from __future__ import annotations
 
+import ctypes
 import re
 import threading
 from collections.abc import Sequence
@@ -40,13 +41,14 @@ _ERRORS: Final[tuple[tuple[str, type[StoreError]], ...]] = (
 )
 _CHECK: Final = re.compile(r"CHECK constraint failed: (\w+)")
 _OTHER_CONSTRAINT: Final = re.compile(r"(UNIQUE|NOT NULL|FOREIGN KEY) constraint failed(?:: ([\w., ]+))?")
+_DATATYPE: Final = re.compile(r"cannot store \w+ value in \w+ column ([\w.]+)")
 
 
 def translate(error: ValueError) -> StoreError:
     """The error of ours that the driver's text stands for; an unknown text is fatal, so plain StoreError."""
     text = str(error)
-    if check := _CHECK.search(text):
-        return Constraint(check[1], text)
+    if named := _CHECK.search(text) or _DATATYPE.search(text):
+        return Constraint(named[1], text)
     if other := _OTHER_CONSTRAINT.search(text):
         return Constraint(other[2] or other[1].lower().replace(" ", "_"), text)
     for part, kind in _ERRORS:
@@ -56,20 +58,29 @@ def translate(error: ValueError) -> StoreError:
 
 
 class Connection:
-    """One connection, used by the thread that opened it alone."""
+    """One connection, used by the thread that opened it alone.
+
+    was_full: a statement has failed for want of room; whoever looks at it sets it back.
+    """
 
     def __init__(self, path: Path | str) -> None:
+        self.was_full = False
         self._thread = threading.get_ident()
         try:
             self._inner = libsql.connect(str(path), isolation_level=None)
         except ValueError as error:
             raise translate(error) from error
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open. A full disk ends one without being asked."""
+        return bool(self._inner.in_transaction)
+
     def execute(self, sql: str, args: Sequence[Scalar] = ()) -> list[Row]:
         """Run one statement and fetch all of its rows.
 
-        args: exactly None, int below 2^53 in size, str, bytes. Raises errors.StoreError; TypeError and OverflowError
-        for what must not be bound.
+        args: exactly None, int below 2^53 in size, str, bytes. Raises errors.StoreError, of it Constraint for a text
+        that cannot be kept whole; TypeError and OverflowError for what must not be bound.
         """
         if threading.get_ident() != self._thread:
             raise RuntimeError("the connection belongs to another thread")
@@ -79,11 +90,22 @@ class Connection:
             # A statement without columns gives None, not an empty list.
             return self._inner.execute(sql, tuple(args)).fetchall() or []
         except ValueError as error:
-            raise translate(error) from error
+            mapped = translate(error)
+            self.was_full |= isinstance(mapped, StorageFull)
+            raise mapped from error
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":
+                raise
+            # The driver's own word for what it did not expect: text in the file that is no text.
+            raise Corrupt(f"the driver gave up: {error}") from error
 
     def close(self) -> None:
-        """Close; later use fails."""
+        """Close, which folds the WAL in when nobody else has the file open; later use fails."""
         self._inner.close()
+
+    def leave_open(self) -> None:
+        """Never close, not even at the end of the process: a close writes to a file that must be left as it is."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._inner))
 
 
 def _check(args: Sequence[Scalar]) -> None:
@@ -93,3 +115,16 @@ def _check(args: Sequence[Scalar]) -> None:
     for arg in args:
         if type(arg) is int and not -_EXACT < arg < _EXACT:
             raise OverflowError("cannot bind an integer of 2^53 or more: the driver would round it")
+        if type(arg) is str:
+            check_text(arg)
+
+
+def check_text(text: str) -> None:
+    """Raises Constraint for a text that would not come back as it went in."""
+    if "\0" in text:
+        raise Constraint("text", "U+0000 in a text, which would be cut there")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise Constraint("text", "half of a surrogate pair in a text") from error

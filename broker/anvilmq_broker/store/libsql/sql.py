@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from anvilmq_broker.domain.errors import Constraint
 from anvilmq_broker.store.libsql import statements
-from anvilmq_broker.store.libsql.driver import Connection, Row, Scalar
+from anvilmq_broker.store.libsql.driver import Connection, Row, Scalar, check_text
 
-_json = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
 
 
 class Sql:
@@ -39,13 +40,27 @@ class Sql:
         if len(args) != len(statement.params) or not rows or len(rows[0]) != len(statement.row):
             raise TypeError(f"{name} takes {len(statement.params)} arguments and rows of {len(statement.row)} fields")
         if not statement.blobs:
-            return self.connection.execute(statement.text, (*args, _json(rows).decode()))
-        array, blobs = _apart(rows, statement.blobs)
-        return self.connection.execute(statement.text, (*args, array, blobs))
+            return self.connection.execute(statement.text, (*args, _json(rows)))
+        plain, blobs = _apart(rows, statement.blobs)
+        return self.connection.execute(statement.text, (*args, _json(plain), blobs))
 
 
-def _apart(rows: Sequence[Row], places: tuple[int, ...]) -> tuple[str, bytes]:
-    """The rows as JSON with (start, length) in place of each blob, from 1, null for None; and the blobs in a piece."""
+def _json(rows: Sequence[Sequence[Scalar]]) -> str:
+    """The rows as one array. Raises Constraint for a text that would not come back as it went in."""
+    try:
+        text = _encode(rows).decode()
+    except UnicodeEncodeError as error:
+        raise Constraint("text", "half of a surrogate pair in a text") from error
+    if "\\u0000" in text:
+        for row in rows:
+            for field in row:
+                if type(field) is str:
+                    check_text(field)
+    return text
+
+
+def _apart(rows: Sequence[Row], places: tuple[int, ...]) -> tuple[list[list[Scalar]], bytes]:
+    """The rows with (start, length) in place of each blob, from 1, NULLs for None; and the blobs in a piece."""
     pieces: list[bytes] = []
     start = 1
     plain: list[list[Scalar]] = []
@@ -62,4 +77,4 @@ def _apart(rows: Sequence[Row], places: tuple[int, ...]) -> tuple[str, bytes]:
                 pieces.append(value)
         plain.append(fields)
     # Never empty: a substr of an empty blob is NULL, one of no bytes of any other blob is an empty blob.
-    return _json(plain).decode(), b"".join(pieces) or b"\0"
+    return plain, b"".join(pieces) or b"\0"

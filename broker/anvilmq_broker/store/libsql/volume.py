@@ -24,6 +24,13 @@ NETWORK_FILE_SYSTEMS: Final = (
 
 LOCK_FILE: Final = "broker.lock"
 DATABASE: Final = "db/anvilmq.db"
+BALLAST_FILE: Final = "ballast"
+BALLAST_BYTES: Final = 64 << 20
+"""Size of the ballast of a broker in earnest."""
+ROOM_FOR_BALLAST: Final = 128 << 20
+"""Free bytes above the floor from which on the ballast is laid down."""
+ROOM_TO_START: Final = 32 << 20
+"""Free bytes below which a start gives up the ballast: it must write its epoch."""
 _FLOOR_SHARE: Final = 20
 _FLOOR_LEAST: Final = 128 << 20
 _FLOOR_MOST: Final = 2 << 30
@@ -59,6 +66,33 @@ class Lock:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            return False
+        return True
+
+
+class Ballast:
+    """Real blocks kept back on the volume: a full disk refuses deletions and checkpoints too, until this is given up."""
+
+    def __init__(self, folder: Path, size: int) -> None:
+        """size: bytes; 0 keeps nothing back."""
+        self._path = folder / BALLAST_FILE
+        self._size = size
+
+    def make(self) -> None:
+        """Lay it down if it is not there; a volume that refuses has none."""
+        if not self._size or self._path.exists():
+            return
+        try:
+            with self._path.open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, self._size)
+        except OSError:
+            self.drop()
+
+    def drop(self) -> bool:
+        """Give it up; whether there was any."""
+        try:
+            self._path.unlink()
+        except OSError:
             return False
         return True
 

@@ -9,10 +9,11 @@ CREATE TABLE engine (
     now_ms INTEGER NOT NULL,
     next_number INTEGER NOT NULL,
     next_front INTEGER NOT NULL,
+    next_event INTEGER NOT NULL,
     CONSTRAINT engine_single_row CHECK (id = 1)
 ) STRICT;
 -- next
-INSERT INTO engine (id, epoch, seq, now_ms, next_number, next_front) VALUES (1, 0, 0, 0, 1, -1);
+INSERT INTO engine (id, epoch, seq, now_ms, next_number, next_front, next_event) VALUES (1, 0, 0, 0, 1, -1, 1);
 -- next
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,
@@ -135,6 +136,8 @@ CREATE INDEX jobs_expiring ON jobs (expires_at) WHERE expires_at IS NOT NULL AND
 -- next
 CREATE INDEX jobs_active ON jobs (id) WHERE state = 3;
 -- next
+CREATE INDEX jobs_claims ON jobs (claim_id, worker_id) WHERE claim_id IS NOT NULL;
+-- next
 CREATE INDEX jobs_parked ON jobs (run_at) WHERE state = 2 AND ready_at IS NULL AND group_id IS NULL;
 -- next
 CREATE INDEX jobs_flow ON jobs (flow_id) WHERE flow_id IS NOT NULL;
@@ -146,8 +149,13 @@ CREATE TABLE job_bodies (
     labels BLOB,
     backoff BLOB,
     idempotency_key TEXT,
-    progress TEXT,
     data BLOB NOT NULL
+) STRICT;
+-- next
+-- Apart from the payload, which each new progress would write again.
+CREATE TABLE job_progress (
+    job_id INTEGER PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,
+    progress TEXT NOT NULL
 ) STRICT;
 -- next
 CREATE TABLE results (

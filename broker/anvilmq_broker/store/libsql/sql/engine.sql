@@ -1,18 +1,19 @@
 -- name: begin_batch
 -- First write of every batch: fence, clock and counters in one. No row back: another broker has the file.
--- params: now_ms int, next_number int, next_front int, epoch int
-UPDATE engine SET seq = seq + 1, now_ms = :now_ms, next_number = :next_number, next_front = :next_front
+-- params: now_ms int, next_number int, next_front int, next_event int, epoch int
+UPDATE engine SET
+    seq = seq + 1, now_ms = :now_ms, next_number = :next_number, next_front = :next_front, next_event = :next_event
 WHERE id = 1 AND epoch = :epoch
 RETURNING seq;
 
 -- name: take_epoch
 -- At start: from here on an older broker's batches find no row.
-UPDATE engine SET epoch = epoch + 1 WHERE id = 1 RETURNING epoch, now_ms, next_number, next_front;
+UPDATE engine SET epoch = epoch + 1 WHERE id = 1 RETURNING epoch, now_ms, next_number, next_front, next_event;
 
--- name: set_front
--- At the end of a batch that put jobs to the front of their class.
--- params: next_front int
-UPDATE engine SET next_front = :next_front WHERE id = 1 RETURNING id;
+-- name: set_counters
+-- At the end of a batch that put jobs to the front of their class, or removed jobs.
+-- params: next_number int, next_front int
+UPDATE engine SET next_number = :next_number, next_front = :next_front WHERE id = 1 RETURNING id;
 
 -- name: highest_job_id
 -- At start: the last batch's own numbers are not yet in `engine`.

@@ -13,8 +13,9 @@ WHERE j.id = :id AND j.created_ms = :created_ms;
 -- name: get_body
 -- What a full view adds.
 -- params: job_id int
-SELECT b.content_type, b.headers, b.labels, b.progress, b.data, r.content_type, r.data
-FROM job_bodies AS b LEFT JOIN results AS r ON r.job_id = b.job_id WHERE b.job_id = :job_id;
+SELECT b.content_type, b.headers, b.labels, p.progress, b.data, r.content_type, r.data
+FROM job_bodies AS b LEFT JOIN results AS r ON r.job_id = b.job_id LEFT JOIN job_progress AS p ON p.job_id = b.job_id
+WHERE b.job_id = :job_id;
 
 -- name: get_labels
 -- What a basic view adds.
@@ -77,7 +78,8 @@ SELECT id, created_ms, expires_at FROM jobs
 WHERE expires_at IS NOT NULL AND starts = 0 AND state IN (1, 2, 4) ORDER BY expires_at;
 
 -- name: pull_line_down
--- After the wall clock was set back far: what waited for a time that had passed is claimable now.
--- params: was_ms int, now_ms int
+-- After the wall clock was set back far, class by class: what waits for a time that had passed is claimable now.
+-- params: queue_id small, priority small, was_ms int, now_ms int
 UPDATE jobs SET ready_at = :now_ms
-WHERE ready_at IS NOT NULL AND ready_at > :now_ms AND ready_at <= :was_ms AND state = 1 RETURNING id;
+WHERE queue_id = :queue_id AND priority = :priority AND ready_at IS NOT NULL AND ready_at > :now_ms
+AND ready_at <= :was_ms AND state = 1;

@@ -10,10 +10,19 @@ ORDER BY priority, ready_at LIMIT 1;
 -- params: queue_id small, priority small, now_ms int, jobs small
 SELECT
     j.id, j.created_ms, j.name, j.state, j.attempt, j.max_attempts, j.lease_ms, j.attempt_timeout_ms, j.starts, j.stalled,
-    b.content_type, b.headers, b.labels, b.idempotency_key, b.progress, b.data, j.run_at
-FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id
+    b.content_type, b.headers, b.labels, b.idempotency_key, p.progress, b.data, j.run_at
+FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id LEFT JOIN job_progress AS p ON p.job_id = j.id
 WHERE j.queue_id = :queue_id AND j.priority = :priority AND j.ready_at IS NOT NULL AND j.ready_at <= :now_ms
 ORDER BY j.ready_at, j.ready_seq LIMIT :jobs;
+
+-- name: held_by_claim
+-- What a claim has got and still holds, as a delivery carries it.
+-- params: worker_id text, claim_id text
+SELECT
+    j.id, j.created_ms, j.name, j.state, j.attempt, j.max_attempts, j.lease_ms, j.attempt_timeout_ms, j.starts, j.stalled,
+    b.content_type, b.headers, b.labels, b.idempotency_key, p.progress, b.data, j.token, j.queue_id, j.priority
+FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id LEFT JOIN job_progress AS p ON p.job_id = j.id
+WHERE j.claim_id IS NOT NULL AND j.claim_id = :claim_id AND j.worker_id = :worker_id ORDER BY j.id;
 
 -- name: start_jobs
 -- Claimed jobs become active.
@@ -91,7 +100,8 @@ SELECT answer FROM attempts WHERE job_id = :job_id AND token = :token AND settle
 -- name: set_progress
 -- The newest progress of a running attempt.
 -- params: job_id int, progress text
-UPDATE job_bodies SET progress = :progress WHERE job_id = :job_id RETURNING job_id;
+INSERT INTO job_progress (job_id, progress) VALUES (:job_id, :progress)
+ON CONFLICT (job_id) DO UPDATE SET progress = excluded.progress;
 
 -- name: last_log_line
 -- Number of the newest line, none for a job without a log.
