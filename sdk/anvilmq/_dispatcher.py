@@ -116,17 +116,27 @@ class Dispatcher:
     def failed(self, error: Exception) -> None:
         """No session any more: nothing that runs can be settled."""
         _log.error("worker_stopped: %s", error)
-        for slots in self._pools.values():
-            slots.withdraw_all()
-            for attempt in slots.attempts():
-                self.interrupted(attempt, Cause.LEASE_LOST, "this worker has no session any more")
-        self._finish(error)
+        try:
+            for slots in self._pools.values():
+                slots.withdraw_all()
+                for attempt in slots.attempts():
+                    self.interrupted(attempt, Cause.LEASE_LOST, "this worker has no session any more")
+        finally:
+            # Also when the handler loop is closed already, and cannot be told.
+            self._finish(error)
 
     # ------------------------------------------------------------------------------------------------- from anywhere
 
     def settle(self, attempt: Attempt, ending: Ending) -> None:
-        """An attempt ended; its slot is free. In any thread."""
-        self._session.end(attempt, ending.settlement, ending.size)
+        """An attempt ended; its slot is free. In any thread.
+
+        What ends in one turn of the handler loop is sent together, by one wake-up of the I/O thread at the end of the
+        turn: waking it for each would have the two threads fight over the interpreter all the time.
+        """
+        here = self._handlers.is_here()
+        self._session.end(attempt, ending.settlement, ending.size, summon=not here)
+        if here:
+            self._handlers.at_end_of_turn(self._session.summon)
         if self._leaving is not None:
             self._io.call_soon(self._stirred.set)
 
@@ -236,6 +246,8 @@ class Dispatcher:
         if not self.running():
             return
         now = self._clock.monotonic()
+        # A handler that blocks its loop delays the end of the turn, but not what others have to say.
+        self._session.summon()
         if self._handlers.loop is not self._io.loop:
             self.watchdog.check(now)
         for slots in self._pools.values():

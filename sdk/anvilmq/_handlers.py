@@ -29,6 +29,7 @@ class Handlers:
         self._mailbox = Mailbox(self.loop)
         self._threads = _Threads(self._run_plain)
         self._thread_id = threading.get_ident()
+        self._turn_ends = False
         # What handlers see of the context in which the worker was started; each attempt gets a copy of its own.
         self._context = contextvars.copy_context()
 
@@ -51,6 +52,16 @@ class Handlers:
         """Make a call on the handler loop."""
         self._mailbox.post(call)
 
+    def is_here(self) -> bool:
+        """Is the caller on the handler loop's thread?"""
+        return threading.get_ident() == self._thread_id
+
+    def at_end_of_turn(self, call: Callable[[], None]) -> None:
+        """Make the call, always the same one, once after all that this turn of the loop has still to run. Only here."""
+        if not self._turn_ends:
+            self._turn_ends = True
+            self.loop.call_soon(self._end_turn, call)
+
     def stack(self) -> str:
         """Where the handler loop's thread is now."""
         frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - documented, for debuggers such as this
@@ -59,6 +70,10 @@ class Handlers:
     def stop(self) -> None:
         """Let the threads go that have nothing to run; the rest ends after its run, or with the process."""
         self._threads.stop()
+
+    def _end_turn(self, call: Callable[[], None]) -> None:
+        self._turn_ends = False
+        call()
 
     def _start_all(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:

@@ -124,12 +124,20 @@ class Session:
 
     # ------------------------------------------------------------------------------------------- from any thread
 
-    def end(self, attempt: Attempt, settlement: wire.Settlement | None, size: int) -> None:
+    def end(self, attempt: Attempt, settlement: wire.Settlement | None, size: int, *, summon: bool = True) -> None:
         """The attempt is over: settle it, unless None. Its slot counts as free. size: bytes of the settlement's payload.
 
-        When the lease is no longer held, nothing is sent.
+        When the lease is no longer held, nothing is sent. summon=False: the caller will call `summon` presently.
         """
-        self._say((attempt, settlement, size))
+        self._said.append((attempt, settlement, size))
+        if summon:
+            self.summon()
+
+    def summon(self) -> None:
+        """Have the I/O loop take what was said, and send it."""
+        if not self._summoned:
+            self._summoned = True
+            self._io.call_soon(self._listen_to_handlers)
 
     def report_progress(self, attempt: Attempt, progress_json: str) -> None:
         """Replace the progress of a running attempt."""
@@ -140,11 +148,9 @@ class Session:
         entry = types.JobLogLine(at_ms=self._clock.now_ms(), level=level, line=line)
         self._say(lambda: self._put_log(attempt, entry))
 
-    def _say(self, item: Callable[[], None] | tuple[Attempt, wire.Settlement | None, int]) -> None:
+    def _say(self, item: Callable[[], None]) -> None:
         self._said.append(item)
-        if not self._summoned:
-            self._summoned = True
-            self._io.call_soon(self._listen_to_handlers)
+        self.summon()
 
     # --------------------------------------------------------------------------------------------- on the I/O loop
 

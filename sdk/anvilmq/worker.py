@@ -112,7 +112,11 @@ class Worker:
             http=self._http,
             observers=self._observers,
         )
-        await self.crew.start()
+        try:
+            await self.crew.start()
+        except BaseException:
+            self.crew = None
+            raise
 
     async def stop(self, *, grace: Duration | None = None) -> None:
         """Leave: take no more jobs, let running ones end within the grace, hand back the rest. May be called twice."""

@@ -126,6 +126,17 @@ async def test_as_many_jobs_run_as_there_are_slots_and_the_next_starts_when_one_
     assert {token: it.result for token, it in bench.settlements.items()} == dict.fromkeys("abc", b'"done"')
 
 
+async def test_jobs_that_come_in_one_frame_and_end_at_once_are_settled_in_one_frame(bench: Bench) -> None:
+    bench.go.set()
+    bench.worker = bench.made(concurrency=50)
+    await bench.start()
+    before = len(bench.broker.stream_now.frames)
+    await bench.deliver(*(f"t{number}" for number in range(50)))
+    (frame,) = bench.broker.stream_now.frames[before:]
+    assert len(frame.settle.settlements) == 50
+    assert [it.jobs for it in frame.credits] == [50]
+
+
 async def test_a_plain_handler_runs_in_a_thread_and_leaves_the_loop_alone(bench: Bench) -> None:
     await bench.start()
     await bench.deliver("a", name="plain")
@@ -351,6 +362,13 @@ async def test_leaving_twice_is_leaving_once_and_an_unstarted_worker_leaves_at_o
     bench.broker.stream_now.answer_all()
     await turns()
     await asyncio.gather(*stopping)
+
+
+async def test_a_worker_that_could_not_start_can_be_left(bench: Bench) -> None:
+    worker = bench.made(http="192.0.2.1:1")  # an address of nobody
+    with pytest.raises(errors.SettingInvalid):
+        await worker.start()
+    await worker.stop()
 
 
 async def test_a_worker_starts_once(bench: Bench) -> None:
