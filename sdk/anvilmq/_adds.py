@@ -246,10 +246,13 @@ class Adds:
             yield frame.message
 
     def _has_frame(self) -> bool:
+        """Whether there is something to send: then it is the open frame."""
         frame = self._open
-        if frame is not None and frame.first_sent_at is not None:
-            if self._clock.monotonic() - frame.first_sent_at < REMEMBERED_S:
-                return True
+        sent_at = None if frame is None else frame.first_sent_at
+        if frame is not None and sent_at is None:
+            # Nobody has it yet, and those who ran out of time were told so: it must not carry their jobs.
+            self._remake(frame, [entry for entry in frame.entries if not entry.gone])
+        elif sent_at is not None and self._clock.monotonic() - sent_at >= REMEMBERED_S:
             self._fail_open(_lost("unknown", "no answer came"))
         if self._open is None and (entries := self._backlog.take()):
             self._seq += 1
@@ -275,14 +278,14 @@ class Adds:
         """A frame that is refused as a whole wrote nothing and used up no `seq`."""
         index = error.index
         if isinstance(error, errors.Overloaded):
-            self._remake(frame, [entry for entry in frame.entries if not entry.gone])
+            frame.first_sent_at = None
         elif isinstance(error, errors.Unavailable):
             # The same frame again, for a broker that is going away may not know what became of it.
             pass
         elif index is not None and index < len(frame.entries) > 1:
             bad = frame.entries[index]
-            self._remake(frame, [entry for entry in frame.entries if entry is not bad])
             self._tell([bad], [error])
+            self._remake(frame, [entry for entry in frame.entries if entry is not bad])
             return
         else:
             self._fail_open(error)
@@ -295,9 +298,13 @@ class Adds:
         self._turn.set()
 
     def _remake(self, frame: Frame, entries: list[Entry]) -> None:
+        """Leave out what is not in `entries`, of a frame that wrote nothing: the same `seq` is still free."""
+        if len(entries) == len(frame.entries):
+            return
         kept = set(entries)
-        self._backlog.finished([entry for entry in frame.entries if entry not in kept])
         self._open = Frame(entries, self._producer_id, frame.seq) if entries else None
+        self._backlog.finished([entry for entry in frame.entries if entry not in kept])
+        self._left()
 
     def _fail_open(self, error: errors.AnvilError) -> None:
         frame, self._open = self._open, None

@@ -43,6 +43,7 @@ class FakeBroker:
         self._arrivals: list[tuple[int, asyncio.Event]] = []
         self._open = asyncio.Event()
         self._open.set()
+        self._one = False
 
     # ------------------------------------------------------------------------------------------- what a test says
 
@@ -62,8 +63,9 @@ class FakeBroker:
         """Take requests, but do not answer, until `release`."""
         self._open.clear()
 
-    def release(self) -> None:
-        """Answer again."""
+    def release(self, *, one: bool = False) -> None:
+        """Answer again, or just one request."""
+        self._one = one
         self._open.set()
 
     async def until_frames(self, count: int) -> None:
@@ -93,13 +95,19 @@ class FakeBroker:
     async def stream(self, method: Method[Any, Any], requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
         """See Transport."""
         self.streams += 1
+        assert isinstance(requests, AsyncGenerator)
+        read: asyncio.Queue[Any] = asyncio.Queue()
         try:
             if self.down is not None:
                 raise copy.copy(self.down)
-            async for request in requests:
-                yield await self._add(request)
+            reading = asyncio.create_task(_read(requests, read))
+            try:
+                while (request := await read.get()) is not None:
+                    yield await self._add(request)
+            finally:
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
         finally:
-            assert isinstance(requests, AsyncGenerator)
             await requests.aclose()
 
     async def close(self) -> None:
@@ -115,6 +123,8 @@ class FakeBroker:
             return self._steps.popleft()(self, request)
         answer = self.store(request)
         await self._open.wait()
+        if self._one:
+            self._open.clear()
         return answer
 
     def store(self, request: Any) -> Answer:
@@ -147,6 +157,13 @@ class FakeBroker:
         else:
             self.jobs.append(job)
             answer.job_ids.append(f"job-{len(self.jobs)}")
+
+
+async def _read(requests: AsyncIterator[Any], read: asyncio.Queue[Any]) -> None:
+    """Requests are taken as they come, whatever was answered: as gRPC does."""
+    async for request in requests:
+        read.put_nowait(request)
+    read.put_nowait(None)
 
 
 def breaks(broker: FakeBroker, request: Any) -> Answer:

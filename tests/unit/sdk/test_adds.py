@@ -134,6 +134,39 @@ async def test_an_add_that_was_sent_and_not_answered_ends_unknown(world: World) 
     assert [getattr(failure, "outcome", None) for failure in failures] == ["unknown", "not_sent"]
 
 
+async def test_a_job_whose_caller_was_told_not_sent_is_never_added(world: World) -> None:
+    world.broker.down = errors.Unavailable("no connection")
+    hasty, patient = *add(world, b"a", timeout="5s"), *add(world, b"b")
+    await world.advance(6)
+    assert getattr(await failure_of(hasty), "outcome", None) == "not_sent"
+    world.broker.down = None
+    await world.advance(20)
+    await patient
+    assert world.broker.stored == [b"b"]
+
+
+async def test_a_job_that_ran_out_of_time_while_the_broker_was_overloaded_is_never_added(world: World) -> None:
+    world.broker.then(refuses(OVERLOADED))
+    hasty, patient = *add(world, b"a", timeout="1s"), *add(world, b"b")
+    await world.advance(1)
+    assert getattr(await failure_of(hasty), "outcome", None) == "not_sent"
+    await world.advance(3)
+    await patient
+    assert world.broker.stored == [b"b"]
+    assert world.client.adds.pending == 0
+
+
+async def test_what_ran_out_of_time_is_held_no_longer(world: World) -> None:
+    world.broker.hold()
+    adding = add(world, b"a", timeout="5s")
+    await world.turns()
+    adding += add(world, b"b", timeout="5s")
+    await world.advance(5)
+    await asyncio.gather(*adding, return_exceptions=True)
+    await world.turns()
+    assert world.client.adds.pending == 0
+
+
 async def test_a_stream_that_says_nothing_is_left_when_nobody_waits_for_its_frame(world: World) -> None:
     world.broker.hold()
     (silent,) = add(world, b"a", timeout="5s")
@@ -296,9 +329,17 @@ async def test_flush_waits_for_what_was_added_before_it_and_for_no_more(world: W
     adding += add(world, b"b")
     await world.turns()
     assert not flushing.done()
-    world.broker.release()
+    world.broker.release(one=True)
     await flushing
+    assert not adding[1].done()
+    world.broker.release()
     await ids(adding)
+
+
+async def test_flush_of_nothing_returns(world: World) -> None:
+    await world.app.flush()
+    await ids(add(world, b"a"))
+    await world.app.flush()
 
 
 async def test_close_waits_for_the_answers_and_closes_the_connection(world: World) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -82,7 +83,8 @@ def test_the_answers_of_a_frame_come_to_a_loop_in_one_callback(program: Program)
     assert len(callbacks) == len(program.broker.frames)
 
 
-def test_a_burst_of_adds_wakes_the_io_once(program: Program) -> None:
+def count_wakes(program: Program) -> list[int]:
+    """Grows with each wake-up of the I/O loop."""
     wakes: list[int] = []
     original = program.io.loop.call_soon_threadsafe
 
@@ -90,12 +92,45 @@ def test_a_burst_of_adds_wakes_the_io_once(program: Program) -> None:
         wakes.append(1)
         return original(*args, **kwargs)
 
+    program.io.loop.call_soon_threadsafe = counted  # type: ignore[assignment, method-assign]
+    return wakes
+
+
+def test_a_burst_of_adds_wakes_the_io_once(program: Program) -> None:
     async def add_many() -> None:
         await asyncio.gather(*(program.job.add(b"x") for _ in range(64)))
 
-    program.io.loop.call_soon_threadsafe = counted  # type: ignore[assignment, method-assign]
+    wakes = count_wakes(program)
     asyncio.run(add_many())
     assert (len(wakes), len(program.broker.stored)) == (1, 64)
+
+
+def test_adds_behind_a_frame_that_is_out_wake_nobody(program: Program) -> None:
+    async def add_behind() -> int:
+        adding = [asyncio.create_task(program.job.add(b"x"))]
+        await asyncio.sleep(0)
+        await asyncio.to_thread(program.until_frames, 1)
+        wakes = count_wakes(program)
+        for _ in range(10):
+            adding.append(asyncio.create_task(program.job.add(b"x")))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        woken = len(wakes)
+        await asyncio.to_thread(program.on_io, program.broker.release)
+        await asyncio.gather(*adding)
+        return woken
+
+    program.on_io(program.broker.hold)
+    assert asyncio.run(add_behind()) == 0
+
+
+def test_a_loop_that_ended_before_it_woke_the_io_does_not_keep_others_waiting(program: Program) -> None:
+    async def leave() -> None:
+        with contextlib.suppress(StopIteration):
+            program.job.add(b"a").send(None)
+
+    asyncio.run(leave())
+    assert program.job.add_sync(b"b").id
 
 
 def test_two_loops_get_their_own_answers(program: Program) -> None:
