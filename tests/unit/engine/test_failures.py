@@ -25,6 +25,8 @@ class FailingStore(MemoryStore):
         self.fail: Callable[[str, Any], None] = lambda what, detail: None
         self.accepting = True
         self.abandoned = False
+        self.greedy = False
+        """Take a slot for each command, and do nothing with it."""
         self.began = 0
         self.kept_house: list[bool] = []
 
@@ -56,6 +58,8 @@ class FailingBatch:
 
     def apply(self, batch: Sequence[commands.Command], take_slot: protocol.TakeSlot) -> list[protocol.Applied]:
         """Carried out, and then perhaps failed: a store fails late as well as early."""
+        if self._store.greedy:
+            assert take_slot(bundles.QUEUE) is not None
         applied = self._batch.apply(batch, take_slot)
         self._store.fail("apply", batch)
         return applied
@@ -149,14 +153,26 @@ async def test_the_slot_of_a_refused_add_is_free_for_the_next_one() -> None:
         assert len(worker.deliveries) == 1
 
 
-async def test_a_job_whose_claim_was_undone_is_claimed_again() -> None:
+@pytest.mark.parametrize("where", ["claim", "commit"])
+async def test_a_job_whose_claim_was_undone_is_claimed_again(where: str) -> None:
     store = FailingStore()
     async with Rig(store) as rig:
         await rig.add_one()
-        store.fail = _once("claim", errors.StorageFull("disk full"))
-        worker = await rig.working(credit=1)
+        store.fail = _once(where, errors.StorageFull("disk full"))
+        worker = await rig.working(credit=2)
         assert len(worker.deliveries) == 1
         assert worker.deliveries[0].starts == 1
+
+
+async def test_a_slot_that_the_store_took_for_nothing_is_free_again() -> None:
+    store = FailingStore()
+    async with Rig(store) as rig:
+        worker = await rig.working(credit=1)
+        store.greedy = True
+        await rig.broker.submit(commands.CancelJob(commands.JobRef(1, 1)))
+        store.greedy = False
+        await rig.add_one()
+        assert len(worker.deliveries) == 1
 
 
 async def test_a_claim_that_waits_through_an_undone_batch_still_gets_its_job() -> None:

@@ -103,6 +103,7 @@ async def test_an_attempt_that_settled_in_time_is_not_timed_out_later() -> None:
         worker = await rig.working(credit=1)
         ref = await rig.add_one(policy=bundles.policy(attempt_timeout_ms=45_000))
         await rig.settle(bundles.complete(worker.deliveries[0]))
+        assert len(rig.engine._engine.memory._timeouts) == 0
         await rig.engine.advance(60_000)
         assert await rig.state(ref) is State.COMPLETED
         assert worker.interrupts == []
