@@ -90,7 +90,13 @@ class Supervisor:
             start = Start(role, index, self._settings, str(engine_socket), grpc.host, grpc.port)
             task = asyncio.create_task(self._keep(start))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(self._kept)
+
+    def _kept(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Not even started: no descriptors, no memory, a broken installation.
+            self._finish(1, Fatal("child_not_started", f"{type(error).__name__}: {error}"))
 
     async def _keep(self, start: Start) -> None:
         """One child, again and again."""
