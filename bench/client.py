@@ -161,7 +161,7 @@ def _tally(config: WorkerConfig) -> Iterator[None]:
 
 async def _line() -> str:
     """The next word of the leader; the end of the stream ends this process."""
-    line = await asyncio.to_thread(sys.stdin.readline)
+    line: str = await asyncio.to_thread(sys.stdin.readline)
     if not line:
         raise SystemExit("the leader is gone")
     return line.strip()

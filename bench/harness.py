@@ -21,6 +21,7 @@ from bench.broker import Broker
 
 _ROOT = Path(__file__).resolve().parents[1]
 _PATIENCE_S = 60.0
+_LEAVE_S = 5.0
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -74,7 +75,7 @@ class Fleet:
         self._environment = inherited | {"ANVILMQ_URL": url}
 
     def start(self, role: str, config: msgspec.Struct) -> subprocess.Popen[str]:
-        """One more process; killed at the end if it is still there."""
+        """One more process; it leaves when its input ends, and is killed if it does not."""
         process = subprocess.Popen(
             [sys.executable, "-m", "bench.client", role, msgspec.json.encode(config).decode()],
             cwd=_ROOT,
@@ -88,12 +89,14 @@ class Fleet:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    if process.poll() is None:
-        process.kill()
-    process.wait()
     for stream in (process.stdin, process.stdout):
         if stream is not None:
             stream.close()
+    try:
+        process.wait(_LEAVE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _stream(stream: IO[str] | None) -> IO[str]:

@@ -1,0 +1,1 @@
+"""The reference lists what the code has, no more and no less."""
