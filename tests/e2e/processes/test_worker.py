@@ -165,7 +165,7 @@ async def test_the_second_sigterm_hands_back_at_once_also_what_blocks_its_loop(
 ) -> None:
     async with Anvil(broker.url) as app:
         with WorkerProcess(broker, tmp_path, "twice") as worker:
-            handle = await app.ref("twice", "block", float, None).add(600.0)
+            handle = await app.ref("twice", "block", float).add(600.0)
             await worker.line()
             worker.signal(signal.SIGTERM)
             worker.signal(signal.SIGINT)
