@@ -86,20 +86,21 @@ class MemoryBatch:
             return kept, []
         first = self._store.numbers["job"]
         new: list[commands.NewJob] = []
-        earlier: list[commands.Earlier] = []
+        met: list[tuple[int, commands.JobRef]] = []
         refused: list[Refused] = []
         for index, item in enumerate(command.jobs):
-            met = self._meet(item, new, first)
-            if isinstance(met, Refused):
+            verdict = self._meet(item, new, first)
+            if isinstance(verdict, Refused):
                 if command.atomic:
-                    return replace(met, index=index), []
-                refused.append(replace(met, index=index))
-            elif met is not None:
-                earlier.append(commands.Earlier(index, *met))
+                    return replace(verdict, index=index), []
+                refused.append(replace(verdict, index=index))
+            elif verdict is not None:
+                met.append((index, verdict))
             else:
                 new.append(item)
         effects: list[Effect] = []
         states = bytes([self._make(item, first + place, take_slot, effects) for place, item in enumerate(new)])
+        earlier = [commands.Earlier(index, ref, self._state(ref)) for index, ref in met]
         self._tell_added(command, new, earlier, effects)
         answer = commands.AddedJobs(first, self._now, earlier, refused)
         if command.producer_id:
@@ -112,25 +113,23 @@ class MemoryBatch:
             return None
         return answer if command.seq == seq else refusals.sequence_stale(command.producer_id, command.seq, seq)
 
-    def _meet(
-        self, item: commands.NewJob, new: list[commands.NewJob], first: int
-    ) -> tuple[commands.JobRef, int] | Refused | None:
-        """What stands in the way of making the job: an earlier one with its state, or a refusal [2.1]."""
+    def _meet(self, item: commands.NewJob, new: list[commands.NewJob], first: int) -> commands.JobRef | Refused | None:
+        """What stands in the way of making the job: an earlier one, or a refusal [2.1]. new: to be made, from `first`."""
         for place, sibling in enumerate(new if item.key else ()):
             if (sibling.queue, sibling.name, sibling.key) == (item.queue, item.name, item.key):
-                ref = receipt.meet(_receipt(sibling, first + place, self._now), item)
-                made = job.create(sibling, first + place, job.DEFAULT_POLICY, replace(self._moment, front=int))
-                return ref if isinstance(ref, Refused) else (ref, int(made.state))
+                return receipt.meet(_receipt(sibling, first + place, self._now), item)
         held = self._store.receipts.get((item.queue, item.name, item.key)) if item.key else None
         if held is not None and held.live(self._now):
-            ref = receipt.meet(held, item)
-            entry = None if isinstance(ref, Refused) else self._jobs.find(ref)
-            return ref if isinstance(ref, Refused) else (ref, int(entry.job.state) if entry else 0)
+            return receipt.meet(held, item)
         most = self._store.limits.max_queue_jobs
         unfinished = sum(self._jobs.counts.get((item.queue, state), 0) for state in set(State) - TERMINAL)
         if most and unfinished + sum(sibling.queue == item.queue for sibling in new) >= most:
             return limits.queue_full(item.queue, most)
         return None
+
+    def _state(self, ref: commands.JobRef) -> int:
+        entry = self._jobs.find(ref)
+        return int(entry.job.state) if entry is not None else 0
 
     def _make(self, item: commands.NewJob, number: int, take_slot: TakeSlot, effects: list[Effect]) -> int:
         """Add the job, and start it at once when a worker is free and nothing claimable stands before it."""
