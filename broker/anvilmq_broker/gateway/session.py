@@ -246,6 +246,9 @@ class Session:
     async def _write(self) -> None:
         while True:
             await self._something.wait()
+            # One more turn of the loop, so that answers and deliveries which arrived together share a frame: a frame
+            # costs far more than a turn.
+            await asyncio.sleep(0)
             self._something.clear()
             while self._outbox:
                 frame, sent = self._outbox.next_frame()

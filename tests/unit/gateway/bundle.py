@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeVar
 
 import msgspec
@@ -13,8 +13,8 @@ from google.rpc import error_details_pb2
 
 from anvilmq_broker.domain import commands, ids
 from anvilmq_broker.engine.link import EngineLost, Hello
-from anvilmq_broker.gateway.auth import Authenticator, Caller, Open
-from anvilmq_broker.gateway.context import Call, Context, Identity
+from anvilmq_broker.gateway.auth import Authenticator, Open
+from anvilmq_broker.gateway.context import Context, Identity
 from anvilmq_broker.gateway.limits import Limits
 from anvilmq_broker.gateway.methods import METHODS
 from anvilmq_broker.gateway.rpc import Gateway
@@ -223,10 +223,6 @@ class Bundle:
             await self.call(name, request, **options)
         return Refusal.of(caught.value)
 
-    def call_of(self, *scopes: str, caller: Caller | None = None) -> Call:
-        """A call of somebody who may do everything, or of `caller`."""
-        return Call(caller or Open().authenticate({}), scopes)
-
 
 class Refusal(msgspec.Struct, frozen=True):
     """A status taken apart."""
@@ -336,9 +332,3 @@ async def turns(count: int = 20) -> None:
     """Let everything that is ready on the loop run."""
     for _ in range(count):
         await asyncio.sleep(0)
-
-
-async def messages(*found: Message) -> AsyncIterator[Message]:
-    """An iterator over these."""
-    for message in found:
-        yield message

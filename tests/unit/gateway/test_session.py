@@ -476,3 +476,16 @@ async def test_a_broker_that_leaves_does_not_wait_for_workers_that_have_gone() -
         work.wire.close()
         await work.ends()
         await draining
+
+
+@rule("1.8")
+async def test_progress_that_is_held_back_is_sent_when_the_stream_ends() -> None:
+    bundle = Bundle()
+    async with Work(bundle) as work:
+        frame = Frame()
+        for number in range(12):
+            frame.progress.add(job_id=JOB_ID, lease_token=TOKEN, progress_json=str(number))
+        work.wire.send(frame)
+        work.wire.close()
+        await work.ends()
+    assert [each.progress_json for each in bundle.broker.of(commands.Report)][-1] == "11"
