@@ -11,7 +11,7 @@ import inspect
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import msgspec
 
@@ -117,9 +117,7 @@ class Runner:
     def _decode(self, attempt: Attempt) -> object:
         delivery = attempt.delivery
         try:
-            return _codec.decode(
-                delivery.data, delivery.content_type, cast("type[Any]", attempt.definition.payload_type), self._codec
-            )
+            return _codec.decode(delivery.data, delivery.content_type, attempt.definition.payload_type, self._codec)
         except errors.PayloadInvalid as error:
             raise _Undecodable(str(error)) from error
 
