@@ -117,7 +117,7 @@ class Splitter:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[bytes]:
+    def feed(self, data: bytes | memoryview) -> list[bytes]:
         """The payloads that are complete now. Raises Breach at a length that no frame has."""
         buffer = self._buffer
         buffer += data

@@ -140,13 +140,15 @@ class Hub:
 
 
 class _SocketPeer(Peer):
+    """left: what the socket had no room for, in order."""
+
     __slots__ = ("events", "left", "sock", "splitter")
 
     def __init__(self, id: int, sock: socket.socket) -> None:
         super().__init__(id)
         self.sock = sock
         self.splitter = link.Splitter()
-        self.left = b""
+        self.left: deque[memoryview] = deque()
         self.events = selectors.EVENT_READ
 
 
@@ -169,6 +171,7 @@ class SocketHub(Hub):
         if reporter is not None:
             self._selector.register(reporter.fileno(), selectors.EVENT_READ, reporter)
         self._sockets: dict[int, _SocketPeer] = {}
+        self._buffer = memoryview(bytearray(READ_BYTES))
 
     def poll(self, wait_ms: float | None) -> None:
         """Wait for a frame at most wait_ms (None: without end; 0: not at all) and take in what has arrived."""
@@ -177,7 +180,7 @@ class SocketHub(Hub):
             target = key.data
             if isinstance(target, _SocketPeer):
                 if events & selectors.EVENT_WRITE:
-                    self._write(target, b"")
+                    self._write(target)
                 if events & selectors.EVENT_READ and not target.closed:
                     self._read(target)
             elif target is None:
@@ -189,11 +192,7 @@ class SocketHub(Hub):
         """Send what the turn has queued, each peer's in one call."""
         for peer in list(self._sockets.values()):
             if peer.queued:
-                data = peer.gather()
-                if peer.left:
-                    peer.left += data
-                else:
-                    self._write(peer, data)
+                self._send(peer)
 
     def drop(self, peer: Peer) -> None:
         """End the connection of a peer."""
@@ -227,32 +226,40 @@ class SocketHub(Hub):
             self._selector.register(sock, peer.events, peer)
             self._admit(peer)
             peer.send(self._hello)
-            self._write(peer, peer.gather())
+            self._send(peer)
 
     def _read(self, peer: _SocketPeer) -> None:
         try:
-            data = peer.sock.recv(READ_BYTES)
-            payloads = peer.splitter.feed(data)
+            count = peer.sock.recv_into(self._buffer)
+            payloads = peer.splitter.feed(self._buffer[:count])
         except BlockingIOError:
             return
         except (OSError, link.Breach):
-            data, payloads = b"", []
+            count, payloads = 0, []
         for payload in payloads:
             peer.hold(payload)
-        if not data:
+        if not count:
             self.drop(peer)
 
-    def _write(self, peer: _SocketPeer, data: bytes) -> None:
-        left = peer.left + data if peer.left else data
+    def _send(self, peer: _SocketPeer) -> None:
+        peer.left.append(memoryview(peer.gather()))
+        if len(peer.left) == 1:
+            self._write(peer)
+
+    def _write(self, peer: _SocketPeer) -> None:
+        left = peer.left
         try:
-            count = peer.sock.send(left) if left else 0
+            while left:
+                count = peer.sock.send(left[0])
+                peer.sent(count)
+                if count < len(left[0]):
+                    left[0] = left[0][count:]
+                    return
+                left.popleft()
         except BlockingIOError:
-            count = 0
+            return
         except OSError:
             self.drop(peer)
-            return
-        peer.sent(count)
-        peer.left = left[count:]
 
     def _rearm(self) -> None:
         """Read from peers that may send more, write to those that have not read all; costs nothing when all is as it was."""
