@@ -11,7 +11,7 @@ import time
 
 from anvilmq_broker.domain import commands
 from anvilmq_broker.store import protocol
-from bench import harness, report, storage
+from bench import harness, report, steps, storage
 
 NAME = "p6"
 ABOUT = "claim + settle with 1 000 and with 1 000 000 jobs waiting"
@@ -19,6 +19,7 @@ ABOUT = "claim + settle with 1 000 and with 1 000 000 jobs waiting"
 _COLUMNS = [
     report.Column("us", "claim + settle µs/job", 1),
     report.Column("ratio", "ratio to the first", 2),
+    report.Column("steps", "VM steps/job", 1),
     report.Column("fill_s", "filled in s", 1),
     report.Column("file_mib", "file MiB"),
 ]
@@ -54,8 +55,9 @@ def _one(options: argparse.Namespace, backlog: int) -> dict[str, float]:
             _fill(store, backlog, b"x" * options.payload)
             filled = time.perf_counter() - begun
             us = statistics.median(_round(store, options) for _ in range(options.rounds)) / options.batch
+            counted = _steps(store, options) / options.batch
         size = sum(path.stat().st_size for path in (place / "data").rglob("*.db")) / 2**20
-    return {"us": us, "fill_s": filled, "file_mib": size}
+    return {"us": us, "steps": counted, "fill_s": filled, "file_mib": size}
 
 
 def _fill(store: protocol.Store, backlog: int, payload: bytes) -> None:
@@ -69,24 +71,40 @@ def _fill(store: protocol.Store, backlog: int, payload: bytes) -> None:
 
 def _round(store: protocol.Store, options: argparse.Namespace) -> float:
     """µs of claim + settle, commits left out; then the backlog is filled up again."""
-    slots = [protocol.Slot("worker-1", handle=1)] * options.batch
     batch = store.begin(_now_ms())
     at = time.perf_counter_ns()
-    started = batch.claim(storage.QUEUE, slots)
+    started = _claim(batch, options)
     claimed = time.perf_counter_ns() - at
     batch.commit()
-    assert len(started) == options.batch
-    ends = storage.completions(started)
     batch = store.begin(_now_ms())
     at = time.perf_counter_ns()
-    [applied] = batch.apply([commands.Settle(ends)], storage.no_slot)
+    _settle(batch, started)
     settled = time.perf_counter_ns() - at
     batch.commit()
-    assert isinstance(applied.outcome, commands.Settled)
-    assert not applied.outcome.refused
     _fill(store, options.batch, b"x" * options.payload)
     store.housekeep(idle=True)
     return (claimed + settled) / 1_000
+
+
+def _steps(store: protocol.Store, options: argparse.Namespace) -> int:
+    """VM steps of claim + settle of a batch."""
+    batch = store.begin(_now_ms())
+    with steps.counted() as found:
+        _settle(batch, _claim(batch, options))
+    batch.commit()
+    return found.total
+
+
+def _claim(batch: protocol.Batch, options: argparse.Namespace) -> list[protocol.Started]:
+    started = batch.claim(storage.QUEUE, [protocol.Slot("worker-1", handle=1)] * options.batch)
+    assert len(started) == options.batch
+    return started
+
+
+def _settle(batch: protocol.Batch, started: list[protocol.Started]) -> None:
+    [applied] = batch.apply([commands.Settle(storage.completions(started))], storage.no_slot)
+    assert isinstance(applied.outcome, commands.Settled)
+    assert not applied.outcome.refused
 
 
 def _now_ms() -> int:
