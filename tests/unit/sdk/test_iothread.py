@@ -2,7 +2,6 @@
 
 import asyncio
 import concurrent.futures
-import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -125,12 +124,18 @@ def test_adds_behind_a_frame_that_is_out_wake_nobody(program: Program) -> None:
 
 
 def test_a_loop_that_ended_before_it_woke_the_io_does_not_keep_others_waiting(program: Program) -> None:
-    async def leave() -> None:
-        with contextlib.suppress(StopIteration):
-            program.job.add(b"a").send(None)
+    loop = asyncio.new_event_loop()
+    adding = program.job.add(b"a")
 
-    asyncio.run(leave())
-    assert program.job.add_sync(b"b").id
+    def add_and_stop() -> None:
+        adding.send(None)
+        loop.stop()
+
+    loop.call_soon(add_and_stop)
+    loop.run_forever()
+    loop.close()
+    adding.close()
+    assert asyncio.run(program.job.add(b"b")).id
 
 
 def test_two_loops_get_their_own_answers(program: Program) -> None:
