@@ -132,7 +132,10 @@ class WorkerIdentity(Value, frozen=True):
 
 
 class Delivery(Value, frozen=True):
-    """One started attempt. pool: set by the engine for sessions. progress_json: of an earlier attempt."""
+    """One started attempt. pool: set by the engine for sessions. progress_json: of an earlier attempt.
+
+    scheduler, tick_at_ms: of a run: the name of its definition and its tick without jitter, or the time of the call.
+    """
 
     number: int
     created_ms: int
@@ -155,6 +158,8 @@ class Delivery(Value, frozen=True):
     group_id: str = ""
     order_key: int = 0
     pool: int = 0
+    scheduler: str = ""
+    tick_at_ms: int = 0
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -434,7 +439,10 @@ class DeletedScheduler(msgspec.Struct, frozen=True, array_like=True, tag=111):
 
 
 class SuspendScheduler(msgspec.Struct, frozen=True, array_like=True, tag=13):
-    """Suspend or resume; suspended time is never caught up [6.5]. Answer: SchedulerFound."""
+    """Suspend or resume; suspended time is never caught up [6.5]. Already so: nothing is written.
+
+    Answer: SchedulerFound, with the definition after the commit, or Refused SCHEDULER_NOT_FOUND, OWNED_BY_CRD.
+    """
 
     name: str
     suspended: bool
@@ -443,7 +451,7 @@ class SuspendScheduler(msgspec.Struct, frozen=True, array_like=True, tag=13):
 class TriggerScheduler(msgspec.Struct, frozen=True, array_like=True, tag=14):
     """One run now, whatever suspended, limit and policy say; run_key: the same key within 24 h, the same run.
 
-    Answer: TriggeredScheduler.
+    Answer: TriggeredScheduler, or Refused SCHEDULER_NOT_FOUND, or what refuses an add, such as QUEUE_FULL.
     """
 
     name: str
@@ -494,8 +502,40 @@ class ReleasedDefinition(msgspec.Struct, frozen=True, array_like=True, tag=114):
     released: bool
 
 
-Command = AddJobs | Claim | Settle | Renew | Report | Reap | Prune | CancelJob | ReleaseReceipt | DeleteReceipt
-Outcome = AddedJobs | Claimed | Settled | Renewed | Done | Pruned | CancelledJob | FreedReceipt | Refused
+class SchedulerFound(msgspec.Struct, frozen=True, array_like=True, tag=158):
+    """The definition; also the outcome of SuspendScheduler."""
+
+    scheduler: SchedulerRecord
+
+
+SchedulerCommand = (
+    UpsertScheduler
+    | DeleteScheduler
+    | SuspendScheduler
+    | TriggerScheduler
+    | FireDue
+    | ReanchorSchedulers
+    | ReleaseDefinition
+)
+SchedulerOutcome = (
+    UpsertedScheduler | DeletedScheduler | SchedulerFound | TriggeredScheduler | Reanchored | ReleasedDefinition
+)
+Command = (
+    AddJobs
+    | Claim
+    | Settle
+    | Renew
+    | Report
+    | Reap
+    | Prune
+    | CancelJob
+    | ReleaseReceipt
+    | DeleteReceipt
+    | SchedulerCommand
+)
+Outcome = (
+    AddedJobs | Claimed | Settled | Renewed | Done | Pruned | CancelledJob | FreedReceipt | SchedulerOutcome | Refused
+)
 
 
 # ----------------------------------------------------------------------------------------------- queries
@@ -547,7 +587,8 @@ class JobRecord(Value, frozen=True):
     """A job as the store shows it. `state` is the stored one; a due delayed job is reported as waiting by the reader.
 
     full-only fields are empty in lists: data, content_type, headers, policy, result*, progress_json, attempts, wait.
-    lease_expires_at_ms is filled in by the engine.
+    lease_expires_at_ms is filled in by the engine. scheduler, tick_at_ms: as in Delivery, in lists too.
+    caused_by: of a run that REPLACE cancelled, the run that took its place.
     """
 
     number: int
@@ -583,6 +624,9 @@ class JobRecord(Value, frozen=True):
     attempts: list[AttemptRecord] = []
     wait: Wait | None = None
     lease_expires_at_ms: int = 0
+    scheduler: str = ""
+    tick_at_ms: int = 0
+    caused_by: JobRef | None = None
 
 
 class GetJob(msgspec.Struct, frozen=True, array_like=True, tag=50):
@@ -610,7 +654,8 @@ class WaitJob(msgspec.Struct, frozen=True, array_like=True, tag=51):
 class JobFilter(Value, frozen=True):
     """Joined by AND; empty matches all. states: reported states. allowed: queue patterns of the token, None = all.
 
-    search: substring of the text id, the name or the key.
+    search: substring of the text id, the name or the key. scheduler: name of the definition that made the job,
+    exact; jobs of an earlier definition of that name match too.
     """
 
     queue: str = ""
@@ -624,6 +669,7 @@ class JobFilter(Value, frozen=True):
     search: str = ""
     group_id: str = ""
     allowed: list[str] | None = None
+    scheduler: str = ""
 
 
 class ListJobs(msgspec.Struct, frozen=True, array_like=True, tag=52):
@@ -757,8 +803,102 @@ class Info(msgspec.Struct, frozen=True, array_like=True, tag=157):
     durability: int
 
 
-Query = GetJob | WaitJob | ListJobs | ListJobLogs | GetReceipt | ListReceipts | ListWorkers | GetInfo
-Answer = JobFound | JobPage | LogPage | ReceiptFound | ReceiptPage | WorkerPage | Info | Refused
+class GetScheduler(msgspec.Struct, frozen=True, array_like=True, tag=58):
+    """Answer: SchedulerFound or Refused SCHEDULER_NOT_FOUND. suspended in the record's spec is the stored value, not None;
+    last_state is the reported one (a due delayed run is waiting)."""
+
+    name: str
+
+
+class ListSchedulers(msgspec.Struct, frozen=True, array_like=True, tag=59):
+    """One keyset page of definitions by name, in order of code points, after name `after`. Answer: SchedulerPage.
+
+    The filters are joined by AND, empty ones match all. name_prefix: compared byte for byte, `_` and `%` are letters of
+    it. queue: of the job template, exact. flow_template: name of the target template, exact; a definition with a job
+    never matches. allowed: queue patterns of the token for the queue of the job template (view.queue_allowed), None = all.
+    The page ends after `limit` (1..1000) definitions, after 10 000 looked at, or before the first whose job data would
+    take the page above 3 MiB (one definition always fits), whichever comes first; it may so be empty with a `next`.
+    """
+
+    name_prefix: str = ""
+    queue: str = ""
+    flow_template: str = ""
+    limit: int = 100
+    after: str = ""
+    allowed: list[str] | None = None
+
+
+class SchedulerPage(msgspec.Struct, frozen=True, array_like=True, tag=159):
+    """Records as GetScheduler answers them. next: `after` of the next page, the last name looked at; "" at the end."""
+
+    schedulers: list[SchedulerRecord]
+    next: str = ""
+
+
+class DefinitionRecord(Value, frozen=True):
+    """A definition that has an owner, without its content. type: 1 scheduler, 2 flow template (none yet).
+
+    Times, last_run, problem_*: as in SchedulerRecord.
+    """
+
+    type: int
+    name: str
+    owner: Owner
+    next_tick_at_ms: int = 0
+    last_tick_at_ms: int = 0
+    last_run: JobRef | None = None
+    problem_reason: str = ""
+    problem_message: str = ""
+
+
+class ListDefinitions(msgspec.Struct, frozen=True, array_like=True, tag=60):
+    """One keyset page of at most `limit` (1..1000) definitions that have an owner. Answer: DefinitionPage.
+
+    By (owner's kind, namespace, name, type, definition's name), in order of code points, after that tuple (None = from
+    the start); one owner may have several definitions. namespace, kind, manager: exact, "" = every one. Owners are
+    answered as stored, with uid, generation, spec_hash, manager, retain: an operator compares them after a restart.
+    """
+
+    namespace: str = ""
+    kind: str = ""
+    manager: str = ""
+    limit: int = 100
+    after: tuple[str, str, str, int, str] | None = None
+
+
+class DefinitionPage(msgspec.Struct, frozen=True, array_like=True, tag=160):
+    """next: `after` of the next page, None at the end."""
+
+    definitions: list[DefinitionRecord]
+    next: tuple[str, str, str, int, str] | None = None
+
+
+Query = (
+    GetJob
+    | WaitJob
+    | ListJobs
+    | ListJobLogs
+    | GetReceipt
+    | ListReceipts
+    | ListWorkers
+    | GetInfo
+    | GetScheduler
+    | ListSchedulers
+    | ListDefinitions
+)
+Answer = (
+    JobFound
+    | JobPage
+    | LogPage
+    | ReceiptFound
+    | ReceiptPage
+    | WorkerPage
+    | Info
+    | SchedulerFound
+    | SchedulerPage
+    | DefinitionPage
+    | Refused
+)
 
 
 # ---------------------------------------------------------------------------------------- worker sessions

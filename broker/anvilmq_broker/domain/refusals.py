@@ -48,3 +48,41 @@ def receipt_not_found(queue: str, name: str, key: str) -> Refused:
         f"queue {queue!r}, job name {name!r} has no receipt for the key {key!r}",
         metadata={"queue": queue, "name": name, "key": key},
     )
+
+
+def scheduler_not_found(name: str) -> Refused:
+    """No definition has this name."""
+    return Refused("SCHEDULER_NOT_FOUND", f"there is no scheduler {name!r}", "name", {"name": name})
+
+
+def owned_by_crd(name: str, owner: commands.Owner, verb: str) -> Refused:
+    """A custom resource owns the definition, and the call does not come from it. verb: edit, delete, suspend or resume."""
+    resource = f"{owner.kind.lower()} {owner.name}"
+    prefix = f"kubectl -n {owner.namespace}"
+    if verb in ("suspend", "resume"):
+        patch = '{"spec":{"suspend":%s}}' % ("true" if verb == "suspend" else "false")
+        command = f"{prefix} patch {resource} --type merge -p '{patch}'"
+    else:
+        command = f"{prefix} {verb} {resource}"
+    return Refused(
+        "OWNED_BY_CRD",
+        f"scheduler {name!r} belongs to {owner.kind} {owner.namespace}/{owner.name}: change that, with: {command}",
+        metadata={"kind": owner.kind, "namespace": owner.namespace, "name": owner.name},
+    )
+
+
+def name_conflict(name: str, holder: commands.Owner | None, field: str = "scheduler.name") -> Refused:
+    """An owner wants a definition that is not its own. holder: whose it is; None: it has no owner."""
+    if holder is None:
+        return Refused(
+            "NAME_CONFLICT",
+            f"scheduler {name!r} exists and was not made by this resource: delete it, take another name, or set adopt",
+            field,
+            {"kind": "", "namespace": "", "name": ""},
+        )
+    return Refused(
+        "NAME_CONFLICT",
+        f"scheduler {name!r} belongs to {holder.kind} {holder.namespace}/{holder.name}: take another name",
+        field,
+        {"kind": holder.kind, "namespace": holder.namespace, "name": holder.name},
+    )

@@ -78,6 +78,8 @@ class MemoryBatch:
                 return self._free(command, None), []
             case commands.Renew():
                 raise TypeError("Renew is carried out by the engine")
+            case _:
+                raise TypeError(f"{type(command).__name__} is not built")
 
     # ---------------------------------------------------------------------------------------------- adding
 
