@@ -197,6 +197,7 @@ class _Writer:
                     slot,
                     view.delivery(made, view.Body(new.data, new.content_type, new.headers, new.labels)),
                     made.timeout_at_ms,
+                    made.run_at_ms,
                 )
             )
         else:

@@ -33,6 +33,7 @@ _ERRORS: Final[tuple[tuple[str, type[StoreError]], ...]] = (
     ("disk I/O error", StorageIO),
     ("attempt to write a readonly database", StorageIO),
     ("unable to open database file", StorageIO),
+    ("Unable to open connection to local database", StorageIO),
     ("database is locked", Busy),
     ("database table is locked", Busy),
     ("database disk image is malformed", Corrupt),
