@@ -65,6 +65,7 @@ class Adds:
         self._held = False
         self._failures = 0
         self._refused_tokens = 0
+        self._broken = ""
         self._closed = False
         self._pause: Timer | None = None
         self._timer: Timer | None = None
@@ -190,7 +191,7 @@ class Adds:
             link = self._link = _Link()
             error = await self._use(link)
             if link.served:
-                self._failures, self._refused_tokens = 0, 0
+                self._failures, self._refused_tokens, self._broken = 0, 0, ""
             # Without an open frame it broke with nothing to say: the next add finds out.
             if self._open is not None and (pause_s := self._after(error)):
                 await self._clock.sleep(pause_s)
@@ -208,6 +209,7 @@ class Adds:
         if self._open.gone:
             self._fail_open(_lost("unknown", error.message))
             return 0.0
+        self._broken = str(error)
         if not self._failures:
             _log.warning("add_stream_broken: %s", error, extra={"reason": error.reason})
         self._failures += 1
@@ -355,15 +357,19 @@ class Adds:
         now = self._clock.monotonic()
         late = [entry for entry in framed if entry.deadline <= now]
         if frame is not None and late:
-            deliver(self._io.loop, late, [_lost(frame.outcome, "no answer came in time") for _ in late])
+            deliver(self._io.loop, late, [self._late(frame.outcome) for _ in late])
         expired, tickets = self._backlog.expire(now, framed)
-        self._tell([*expired, *tickets], [_lost("not_sent", "could not be sent in time") for _ in (*expired, *tickets)])
+        self._tell([*expired, *tickets], [self._late("not_sent") for _ in (*expired, *tickets)])
         if frame is not None and frame.gone and self._link is not None and self._link.out is frame:
             # The stream lives and says nothing: those who come next should not wait behind it.
             assert self._stream is not None
             self._stream.cancel()
         if self._backlog.next_deadline < float("inf"):
             self._arm()
+
+    def _late(self, outcome: errors.Outcome) -> errors.Unavailable:
+        what = "it could not be sent in time" if outcome == "not_sent" else "no answer came in time"
+        return _lost(outcome, f"{what}; {self._broken}" if self._broken else what)
 
 
 def _lost(outcome: errors.Outcome, message: str) -> errors.Unavailable:

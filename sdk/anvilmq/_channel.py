@@ -46,8 +46,7 @@ class Channel:
         self._token = settings.token or _read_token(settings)
         self._closed = False
         if settings.tls:
-            roots = settings.ca_file.read_bytes() if settings.ca_file else None
-            credentials = grpc.ssl_channel_credentials(root_certificates=roots)
+            credentials = grpc.ssl_channel_credentials(root_certificates=_read_roots(settings))
             self._channel = aio.secure_channel(settings.address, credentials, options=_OPTIONS)
         else:
             self._channel = aio.insecure_channel(settings.address, options=_OPTIONS)
@@ -174,6 +173,15 @@ def _read_failure(error: aio.AioRpcError, address: str) -> errors.CallError:
     if code is grpc.StatusCode.UNIMPLEMENTED:
         details = f"what serves there does not know this call ({details}): no broker, or one of another version"
     return errors.from_code(code.value[0], f"{address}: {details}")
+
+
+def _read_roots(settings: Settings) -> bytes | None:
+    if settings.ca_file is None:
+        return None
+    try:
+        return settings.ca_file.read_bytes()
+    except OSError as error:
+        raise errors.SettingInvalid("ANVILMQ_CA_FILE", f"cannot be read: {error}") from error
 
 
 def _read_token(settings: Settings) -> str:

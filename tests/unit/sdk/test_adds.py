@@ -122,6 +122,7 @@ async def test_an_add_that_found_no_broker_ends_not_sent_at_its_timeout(world: W
     failure = await failure_of(adding)
     assert isinstance(failure, errors.Unavailable)
     assert failure.outcome == "not_sent"
+    assert str(failure) == "it could not be sent in time; no connection"
 
 
 async def test_an_add_that_was_sent_and_not_answered_ends_unknown(world: World) -> None:

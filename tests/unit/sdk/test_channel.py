@@ -291,6 +291,15 @@ async def test_a_token_file_that_cannot_be_read_is_named(tmp_path: Path) -> None
         Channel(_settings.read(token_file=tmp_path / "none", environ={}))
 
 
+async def test_a_ca_file_that_went_away_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "ca.crt"
+    file.touch()
+    settings = _settings.read(url="anvilmqs://a:1", ca_file=file, environ={})
+    file.unlink()
+    with pytest.raises(errors.SettingInvalid, match="ANVILMQ_CA_FILE: cannot be read"):
+        Channel(settings)
+
+
 async def test_a_message_of_16_mebibytes_comes_through_both_ways() -> None:
     async def echo(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[wire.AddJobStreamResponse, None]:
         async for request in requests:
