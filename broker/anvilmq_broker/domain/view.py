@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from operator import itemgetter
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -17,6 +17,31 @@ MOST_LOOKED_AT: Final = 10_000
 """Rows that one page of ListJobs, or its total, looks at."""
 MOST_AHEAD: Final = 1_000
 """Where counting `jobs_ahead` stops."""
+
+
+class Listed(Protocol):
+    """As much of a job as filters look at."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def created_ms(self) -> int: ...
+    @property
+    def queue(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def state(self) -> State: ...
+    @property
+    def run_at_ms(self) -> int: ...
+    @property
+    def finished_at_ms(self) -> int: ...
+    @property
+    def finish_reason(self) -> int: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def terminal(self) -> bool: ...
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -31,7 +56,7 @@ class Body(msgspec.Struct, frozen=True):
     progress_json: str = ""
 
 
-def reported_state(job: Job, now_ms: int) -> State:
+def reported_state(job: Listed, now_ms: int) -> State:
     """The state told to readers: stored `delayed` is `waiting` once the due time has passed [9.22]."""
     if job.state is State.DELAYED and job.run_at_ms <= now_ms:
         return State.WAITING
@@ -127,7 +152,7 @@ def delivery(job: Job, body: Body) -> commands.Delivery:
     )
 
 
-def matches(wanted: commands.JobFilter, job: Job, labels: dict[str, str] | None, now_ms: int) -> bool:
+def matches(wanted: commands.JobFilter, job: Listed, labels: dict[str, str] | None, now_ms: int) -> bool:
     """Whether the filter lets the job through; its conditions are joined by AND. Instants are exclusive."""
     return (
         wanted.queue in ("", job.queue)
@@ -152,7 +177,7 @@ def receipt_matches(wanted: commands.ListReceipts, name: str, key: str) -> bool:
     return wanted.name in ("", name) and key.startswith(wanted.key_prefix)
 
 
-def _in_time(wanted: commands.JobFilter, job: Job) -> bool:
+def _in_time(wanted: commands.JobFilter, job: Listed) -> bool:
     return (
         (not wanted.created_after_ms or job.created_ms > wanted.created_after_ms)
         and (not wanted.created_before_ms or job.created_ms < wanted.created_before_ms)
@@ -160,7 +185,7 @@ def _in_time(wanted: commands.JobFilter, job: Job) -> bool:
     )
 
 
-def _found(text: str, job: Job) -> bool:
+def _found(text: str, job: Listed) -> bool:
     return text in job.name or text in job.key or text in ids.encode(job.created_ms, job.number)
 
 

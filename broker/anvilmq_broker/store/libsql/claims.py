@@ -49,15 +49,16 @@ def claim(batch: LibsqlBatch, queue: Queue, slots: Sequence[Slot]) -> list[proto
 
 def find_next_ready_at(sql: Sql, queue_id: int) -> int | None:
     """Place in time of the earliest job of the line, None when it is empty: a seek for each class in use."""
-    return min((ready_at for _, ready_at in _first_of_classes(sql, queue_id)), default=None)
+    return min((ready_at for _, ready_at in first_of_classes(sql, queue_id)), default=None)
 
 
 def classes_of(sql: Sql, queue_id: int) -> list[int]:
     """Priorities in use in the line, the first first."""
-    return [priority for priority, _ in _first_of_classes(sql, queue_id)]
+    return [priority for priority, _ in first_of_classes(sql, queue_id)]
 
 
-def _first_of_classes(sql: Sql, queue_id: int) -> Iterator[tuple[int, int]]:
+def first_of_classes(sql: Sql, queue_id: int) -> Iterator[tuple[int, int]]:
+    """(priority, ready_at) of the first job of each class in the line."""
     above = _BEFORE_ALL
     while found := sql.run("first_of_next_class", queue_id, above):
         above, ready_at = found[0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from anvilmq_broker.domain import commands, events, view
-from anvilmq_broker.store.libsql import queries, rows
+from anvilmq_broker.store.libsql import records, rows
 from anvilmq_broker.store.libsql.sql import Sql
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def export(store: LibsqlStore, sql: Sql, now_ms: int, counters: tuple[int, int, 
     attempts: Rows = []
     logs: Rows = []
     for number, created in sql.run("export_jobs"):
-        found = queries.find_job(store, sql, commands.JobRef(number, created))
+        found = records.find_job(store, sql, commands.JobRef(number, created))
         assert found is not None
-        jobs.append(view.job_row(found, queries.body_of(sql, found)))
+        jobs.append(view.job_row(found, records.body_of(sql, found)))
         for row in sql.run("export_attempts", number):
             attempts.append((number, *msgspec.structs.astuple(rows.to_attempt(row)), *row[10:]))
         for place, at_ms, level, attempt, text in sql.run("list_log_lines", number, 0, _ALL_LINES):

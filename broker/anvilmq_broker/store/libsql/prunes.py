@@ -28,6 +28,7 @@ def _prune_one(batch: LibsqlBatch, limit: int) -> commands.Pruned:
     for find, delete, args in (
         ("expired_receipts", "delete_receipts", (now,)),
         ("idle_producers", "delete_producers", (now - retention.PRODUCER_IDLE_MS,)),
+        ("superfluous_events", "delete_events", (first_kept,)),
         ("old_events", "delete_events", (now - retention.EVENTS_MAX_AGE_MS, first_kept)),
     ):
         found: list[Row] = batch.sql.run(find, *args, left) if left else []

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from anvilmq_broker.domain import commands, job, refusals, view
 from anvilmq_broker.domain.errors import Refused
-from anvilmq_broker.domain.state import State
-from anvilmq_broker.store.libsql import rows
+from anvilmq_broker.store.libsql import claims, listing, records
 from anvilmq_broker.store.libsql.driver import Row
 from anvilmq_broker.store.libsql.sql import Sql
 
@@ -28,7 +25,7 @@ def answer(store: LibsqlStore, sql: Sql, query: commands.Query, now_ms: int) -> 
         case commands.GetJob():
             return _get_job(store, sql, query, now_ms)
         case commands.ListJobs():
-            return _list_jobs(store, sql, query, now_ms)
+            return listing.list_jobs(store, sql, query, now_ms)
         case commands.ListJobLogs():
             return _list_logs(store, sql, query)
         case commands.GetReceipt():
@@ -39,53 +36,40 @@ def answer(store: LibsqlStore, sql: Sql, query: commands.Query, now_ms: int) -> 
             raise TypeError(f"{type(query).__name__} is not the store's to answer")
 
 
-def find_job(store: LibsqlStore, sql: Sql, ref: commands.JobRef) -> job.Job | None:
-    """The committed job, None when it is not there."""
-    found = sql.run("get_job", ref.number, ref.created_ms)
-    return rows.to_job(found[0], store.queue_names[found[0][2]]) if found else None
-
-
 def _get_job(store: LibsqlStore, sql: Sql, query: commands.GetJob, now_ms: int) -> commands.JobFound | Refused:
-    found = find_job(store, sql, query.ref)
+    found = records.find_job(store, sql, query.ref)
     if found is None:
         return refusals.job_not_found(query.ref)
-    attempts = _attempts(sql, found) if query.full or query.wait else []
+    attempts = records.attempts_of(sql, found) if query.full or query.wait else []
     wait = _wait(store, sql, found, attempts, now_ms) if query.wait else None
     if query.full:
-        return commands.JobFound(view.full_record(found, body_of(sql, found), attempts, wait))
-    record = view.record(found, view.Body(labels=_labels(sql, found)))
+        return commands.JobFound(view.full_record(found, records.body_of(sql, found), attempts, wait))
+    record = view.record(found, view.Body(labels=records.labels_of(sql, found)))
     return commands.JobFound(msgspec.structs.replace(record, wait=wait) if wait else record)
 
 
 def _wait(
     store: LibsqlStore, sql: Sql, found: job.Job, attempts: list[commands.AttemptRecord], now_ms: int
 ) -> commands.Wait | None:
-    ahead = 0
-    if found.ready_at_ms is not None and found.ready_seq is not None:
-        queue = store.queues[found.queue].id
-        ahead = sql.run("jobs_ahead", queue, found.priority, found.ready_at_ms, found.ready_seq, now_ms)[0][0]
-    return view.wait(found, attempts, ahead, now_ms)
+    return view.wait(found, attempts, _ahead(store, sql, found, now_ms), now_ms)
 
 
-def body_of(sql: Sql, found: job.Job) -> view.Body:
-    """What the job carries."""
-    row = sql.run("get_body", found.number)[0]
-    content_type, headers, labels, progress, data, result_type, result = row
-    return view.Body(
-        data, content_type or "", rows.texts(headers), rows.texts(labels), result or b"", result_type or "", progress or ""
-    )  # fmt: skip
-
-
-def _labels(sql: Sql, found: job.Job) -> dict[str, str] | None:
-    return rows.texts(sql.run("get_labels", found.number)[0][0])
-
-
-def _attempts(sql: Sql, found: job.Job) -> list[commands.AttemptRecord]:
-    return [rows.to_attempt(row) for row in sql.run("list_attempts", found.number)]
+def _ahead(store: LibsqlStore, sql: Sql, found: job.Job, now_ms: int) -> int:
+    """Claimable jobs before this one in its line; counting stops at view.MOST_AHEAD."""
+    if found.ready_at_ms is None or found.ready_seq is None:
+        return 0
+    queue, ahead = store.queues[found.queue].id, 0
+    for priority, ready_at in claims.first_of_classes(sql, queue):
+        if priority >= found.priority or ahead == view.MOST_AHEAD:
+            break
+        if ready_at <= now_ms:
+            ahead += sql.run("due_in_class", queue, priority, now_ms, view.MOST_AHEAD - ahead)[0][0]
+    place = (found.priority, found.ready_at_ms, found.ready_seq)
+    return ahead + int(sql.run("due_before", queue, *place, now_ms, view.MOST_AHEAD - ahead)[0][0])
 
 
 def _list_logs(store: LibsqlStore, sql: Sql, query: commands.ListJobLogs) -> commands.LogPage | Refused:
-    found = find_job(store, sql, query.ref)
+    found = records.find_job(store, sql, query.ref)
     if found is None:
         return refusals.job_not_found(query.ref)
     lines = sql.run("list_log_lines", found.number, query.after, query.limit + 1)
@@ -141,80 +125,7 @@ def _receipt_rows(
 def _receipt(store: LibsqlStore, sql: Sql, queue: str, row: Row) -> commands.ReceiptRecord:
     name, key, singleton, number, created, digest, made, expires = row
     ref = commands.JobRef(number, created)
-    holder = find_job(store, sql, ref)
+    holder = records.find_job(store, sql, ref)
     return commands.ReceiptRecord(
         queue, name, key, bool(singleton), ref, int(holder.state) if holder else 0, digest, made, expires or 0
     )
-
-
-# ----------------------------------------------------------------------------------------------------- list
-
-
-def _list_jobs(store: LibsqlStore, sql: Sql, query: commands.ListJobs, now_ms: int) -> commands.JobPage:
-    found: list[commands.JobRecord] = []
-    last, looked, more = query.after, 0, False
-    for ref in _walk(store, sql, query):
-        if looked == view.MOST_LOOKED_AT or len(found) == query.limit:
-            more = True
-            break
-        looked, last = looked + 1, ref.number
-        if (record := _match(store, sql, query, ref, now_ms)) is not None:
-            found.append(record)
-    total, capped = _total(store, sql, query, now_ms) if query.after is None else (0, False)
-    return commands.JobPage(found, last if more else None, total, capped)
-
-
-def _match(
-    store: LibsqlStore, sql: Sql, query: commands.ListJobs, ref: commands.JobRef, now_ms: int
-) -> commands.JobRecord | None:
-    found = find_job(store, sql, ref)
-    if found is None:
-        return None
-    labels = _labels(sql, found)
-    if not view.matches(query.filter, found, labels, now_ms):
-        return None
-    if query.full:
-        return view.full_record(found, body_of(sql, found), _attempts(sql, found))
-    return view.record(found, view.Body(labels=labels))
-
-
-def _total(store: LibsqlStore, sql: Sql, query: commands.ListJobs, now_ms: int) -> tuple[int, bool]:
-    total = 0
-    for looked, ref in enumerate(_walk(store, sql, query)):
-        if looked == view.MOST_LOOKED_AT:
-            return total, True
-        found = find_job(store, sql, ref)
-        if found is not None:
-            labels = _labels(sql, found) if query.filter.labels else None
-            total += view.matches(query.filter, found, labels, now_ms)
-    return total, False
-
-
-def _walk(store: LibsqlStore, sql: Sql, query: commands.ListJobs) -> Iterator[commands.JobRef]:
-    """Candidates in the order of the page: one queue by its states' index, else every job by number."""
-    wanted = query.filter
-    if not wanted.queue:
-        yield from _pages(sql, "oldest_jobs" if query.oldest_first else "newest_jobs", (), query)
-        return
-    queue = store.queues.get(wanted.queue)
-    if queue is None:
-        return
-    name = "oldest_jobs_in_state" if query.oldest_first else "newest_jobs_in_state"
-    walks = [_pages(sql, name, (queue.id, state), query) for state in _stored_states(wanted.states)]
-    yield from heapq.merge(*walks, key=lambda ref: ref.number, reverse=not query.oldest_first)
-
-
-def _stored_states(reported: list[int]) -> list[int]:
-    if not reported:
-        return [int(state) for state in State]
-    # A delayed job whose time has come is reported as waiting [9.22].
-    return sorted({*reported, *([int(State.DELAYED)] if State.WAITING in reported else [])})
-
-
-def _pages(sql: Sql, name: str, place: tuple[int, ...], query: commands.ListJobs) -> Iterator[commands.JobRef]:
-    start = 0 if query.oldest_first else (1 << 53) - 1
-    after = query.after if query.after is not None else start
-    while found := sql.run(name, *place, after, _PAGE):
-        for number, created in found:
-            yield commands.JobRef(number, created)
-        after = found[-1][0]

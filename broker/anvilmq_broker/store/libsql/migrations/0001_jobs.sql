@@ -239,6 +239,8 @@ CREATE TABLE receipts (
     CONSTRAINT receipts_singleton_never_expires CHECK (singleton = 0 OR expires_at IS NULL)
 ) STRICT;
 -- next
+CREATE INDEX receipts_singleton ON receipts (job_id) WHERE singleton = 1;
+-- next
 CREATE INDEX receipts_expiring ON receipts (expires_at) WHERE expires_at IS NOT NULL;
 -- next
 CREATE TABLE dedup (

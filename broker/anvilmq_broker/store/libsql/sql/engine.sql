@@ -21,7 +21,7 @@ SELECT coalesce(max(id), 0) FROM jobs;
 
 -- name: highest_event
 -- At start: the number after the log's last transition.
-SELECT first + transitions FROM events ORDER BY first DESC LIMIT 1;
+SELECT first + transitions FROM events WHERE first = (SELECT max(first) FROM events);
 
 -- name: insert_events
 -- The transitions of one commit.

@@ -15,8 +15,7 @@ SELECT count(*) FROM edges WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = 
 -- name: structural_singleton_without_holder
 -- Singleton keys held by nobody: no add with the key would ever be taken.
 SELECT count(*) FROM receipts
-WHERE singleton = 1 AND expires_at IS NULL
-AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = receipts.job_id AND jobs.state < 5);
+WHERE singleton = 1 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = receipts.job_id AND jobs.state < 5);
 
 -- name: derived_job_without_body
 -- Jobs whose payload is missing. Walks the table: for backups and tests.

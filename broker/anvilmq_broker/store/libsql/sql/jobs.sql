@@ -33,35 +33,55 @@ FROM attempts WHERE job_id = :job_id ORDER BY start;
 -- params: job_id int, after int, page small
 SELECT line, at_ms, level, attempt, text FROM job_logs WHERE job_id = :job_id AND line > :after ORDER BY line LIMIT :page;
 
--- name: jobs_ahead
--- How many stand before a place in the line, counted up to 1000 and no further.
--- params: queue_id small, priority small, ready_at int, ready_seq int, now_ms int
+-- name: due_in_class
+-- How many of a class could be claimed now, counted up to a bound.
+-- params: queue_id small, priority small, now_ms int, most small
 SELECT count(*) FROM (
     SELECT 1 FROM jobs
-    WHERE queue_id = :queue_id AND ready_at IS NOT NULL AND ready_at <= :now_ms
-    AND (priority, ready_at, ready_seq) < (:priority, :ready_at, :ready_seq)
-    LIMIT 1000
+    WHERE queue_id = :queue_id AND priority = :priority AND ready_at IS NOT NULL AND ready_at <= :now_ms LIMIT :most
+);
+
+-- name: due_before
+-- The same of those before a place in the class.
+-- params: queue_id small, priority small, ready_at int, ready_seq int, now_ms int, most small
+SELECT count(*) FROM (
+    SELECT 1 FROM jobs
+    WHERE queue_id = :queue_id AND priority = :priority AND ready_at IS NOT NULL AND ready_at <= :now_ms
+    AND (ready_at, ready_seq) < (:ready_at, :ready_seq)
+    LIMIT :most
 );
 
 -- name: newest_jobs
--- A page of every queue, newest first.
+-- A page of every queue, newest first, as far as filters look at a job.
 -- params: before int, page small
-SELECT id, created_ms FROM jobs WHERE id < :before ORDER BY id DESC LIMIT :page;
+SELECT
+    j.id, j.created_ms, j.queue_id, j.name, j.state, j.run_at, j.finished_at, j.finish_reason, b.idempotency_key, b.labels
+FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id
+WHERE j.id < :before ORDER BY j.id DESC LIMIT :page;
 
 -- name: oldest_jobs
--- A page of every queue, oldest first.
+-- The same, oldest first.
 -- params: after int, page small
-SELECT id, created_ms FROM jobs WHERE id > :after ORDER BY id LIMIT :page;
+SELECT
+    j.id, j.created_ms, j.queue_id, j.name, j.state, j.run_at, j.finished_at, j.finish_reason, b.idempotency_key, b.labels
+FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id
+WHERE j.id > :after ORDER BY j.id LIMIT :page;
 
 -- name: newest_jobs_in_state
--- A page of one queue and state, newest first.
+-- The same of one queue and state, newest first.
 -- params: queue_id small, state small, before int, page small
-SELECT id, created_ms FROM jobs WHERE queue_id = :queue_id AND state = :state AND id < :before ORDER BY id DESC LIMIT :page;
+SELECT
+    j.id, j.created_ms, j.queue_id, j.name, j.state, j.run_at, j.finished_at, j.finish_reason, b.idempotency_key, b.labels
+FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id
+WHERE j.queue_id = :queue_id AND j.state = :state AND j.id < :before ORDER BY j.id DESC LIMIT :page;
 
 -- name: oldest_jobs_in_state
--- A page of one queue and state, oldest first.
+-- The same, oldest first.
 -- params: queue_id small, state small, after int, page small
-SELECT id, created_ms FROM jobs WHERE queue_id = :queue_id AND state = :state AND id > :after ORDER BY id LIMIT :page;
+SELECT
+    j.id, j.created_ms, j.queue_id, j.name, j.state, j.run_at, j.finished_at, j.finish_reason, b.idempotency_key, b.labels
+FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id
+WHERE j.queue_id = :queue_id AND j.state = :state AND j.id > :after ORDER BY j.id LIMIT :page;
 
 -- name: active_jobs
 -- At start: every attempt that was running.

@@ -35,10 +35,15 @@ SELECT producer_id FROM producers WHERE used_at < :used_before ORDER BY used_at 
 -- rows: producer_id text
 DELETE FROM producers WHERE producer_id IN (SELECT :producer_id FROM rows);
 
+-- name: superfluous_events
+-- Rows of the log that are too many: those before the first number to keep.
+-- params: first_kept int, page small
+SELECT first FROM events WHERE first < :first_kept ORDER BY first LIMIT :page;
+
 -- name: old_events
--- Rows of the log that are too old in time or too many; both conditions hold for a prefix of the numbers.
+-- Rows of the log, of those not too many, that are too old.
 -- params: older_than int, first_kept int, page small
-SELECT first FROM events WHERE at_ms < :older_than OR first < :first_kept ORDER BY first LIMIT :page;
+SELECT first FROM events WHERE at_ms < :older_than AND first >= :first_kept ORDER BY at_ms LIMIT :page;
 
 -- name: delete_events
 -- Rows of the log that were found old.
@@ -54,4 +59,6 @@ ORDER BY expires_at LIMIT :page;
 -- name: delete_receipts
 -- Receipts that were found expired.
 -- rows: queue_id small, name text, key text
-DELETE FROM receipts WHERE (queue_id, name, key) IN (SELECT :queue_id, :name, :key FROM rows);
+DELETE FROM receipts WHERE rowid IN (
+    SELECT r.rowid FROM rows CROSS JOIN receipts AS r ON r.queue_id = :queue_id AND r.name = :name AND r.key = :key
+);
