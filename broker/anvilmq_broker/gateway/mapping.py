@@ -169,9 +169,10 @@ def job_filter(message: job_service_pb2.JobFilter, allowed: list[str] | None) ->
         created_after_ms=message.created_after_at_ms,
         created_before_ms=message.created_before_at_ms,
         finished_before_ms=message.finished_before_at_ms,
-        finish_reason=_known(types_pb2.FinishReason, message.finish_reason),
+        finish_reason=known(types_pb2.FinishReason, message.finish_reason),
         search=validate.text(message.search, "filter.search", limits.MAX_KEY_BYTES),
         allowed=allowed,
+        scheduler=validate.queue(message.scheduler, "filter.scheduler") if message.scheduler else "",
     )
 
 
@@ -293,8 +294,8 @@ def _log_line(message: types_pb2.JobLogLine, index: int) -> commands.LogLine:
     )
 
 
-def _known(enum: Any, value: int) -> int:
-    # An unknown value reads as the default [api 8].
+def known(enum: Any, value: int) -> int:
+    """The value of an enum; an unknown one reads as the default, 0 [api 8]."""
     return value if value in enum.values() else 0
 
 
@@ -351,6 +352,9 @@ def put_deliveries(target: Any, deliveries: Sequence[commands.Delivery]) -> None
         if one.group_id:
             message.group_id = one.group_id
             message.order_key = one.order_key
+        if one.scheduler:
+            message.scheduler = one.scheduler
+            message.tick_at_ms = one.tick_at_ms
 
 
 def put_interrupts(target: Any, interrupts: Iterable[commands.Interrupt]) -> None:
@@ -389,11 +393,34 @@ def job(record: commands.JobRecord, now_ms: int, *, full: bool) -> types_pb2.Job
         idempotency_mode=_mode(record.singleton) if record.key else None,
         cancel_requested=record.cancel_requested,
         revision=record.revision,
+        scheduler=record.scheduler,
+        tick_at_ms=record.tick_at_ms,
+        caused_by_job_id=job_id(record.caused_by),
     )
     if full:
         _put_full(message, record)
     if record.wait is not None:
         message.wait.CopyFrom(_wait(record.wait))
+    return message
+
+
+def job_spec(new: commands.NewJob) -> types_pb2.JobSpec:
+    """The job of a stored definition, as it was sent with defaults of its own filled in."""
+    message = types_pb2.JobSpec(
+        queue=new.queue,
+        name=new.name,
+        data=new.data,
+        content_type=new.content_type or JSON,
+        headers=new.headers or {},
+        labels=new.labels or {},
+        priority=new.priority,
+        delay_ms=new.delay_ms,
+        lifo=new.lifo,
+        expires_after_ms=new.expires_after_ms,
+        group_id=new.group_id,
+    )
+    if new.policy is not None:
+        message.policy.CopyFrom(_policy_message(new.policy))
     return message
 
 
@@ -459,15 +486,11 @@ def _put_full(message: types_pb2.Job, record: commands.JobRecord) -> None:
     message.attempts.extend(_attempt(each) for each in record.attempts)
 
 
-def _policy_message(policy: commands.Policy) -> types_pb2.JobPolicy:
+def _policy_message(policy: commands.Policy | commands.PolicyPatch) -> types_pb2.JobPolicy:
+    # A field that is None stays unset.
     return types_pb2.JobPolicy(
         max_attempts=policy.max_attempts,
-        backoff=types_pb2.Backoff(
-            kind=enum(policy.backoff.kind),
-            delay_ms=policy.backoff.delay_ms,
-            max_delay_ms=policy.backoff.max_delay_ms,
-            jitter=policy.backoff.jitter_permille / 1_000,
-        ),
+        backoff=None if policy.backoff is None else _backoff_message(policy.backoff),
         lease_ms=policy.lease_ms,
         attempt_timeout_ms=policy.attempt_timeout_ms,
         max_stalled=policy.max_stalled,
@@ -475,6 +498,12 @@ def _policy_message(policy: commands.Policy) -> types_pb2.JobPolicy:
         retain_completed_ms=policy.retain_completed_ms,
         retain_failed_ms=policy.retain_failed_ms,
         receipt_ttl_ms=policy.receipt_ttl_ms,
+    )
+
+
+def _backoff_message(it: backoff.Backoff) -> types_pb2.Backoff:
+    return types_pb2.Backoff(
+        kind=enum(it.kind), delay_ms=it.delay_ms, max_delay_ms=it.max_delay_ms, jitter=it.jitter_permille / 1_000
     )
 
 

@@ -98,6 +98,22 @@ def lease_lost(job_id: str) -> Rejected:
     )
 
 
+def schedule_invalid(field: str, message: str) -> Rejected:
+    """SCHEDULE_INVALID; as `invalid`."""
+    return Rejected(Refused("SCHEDULE_INVALID", f"{field}: {message}", field))
+
+
+def parameter_invalid(field: str, message: str) -> Rejected:
+    """PARAMETER_INVALID of the parameters as a whole; as `invalid`."""
+    return Rejected(Refused("PARAMETER_INVALID", f"{field}: {message}", field))
+
+
+def template_not_found(name: str, field: str) -> Rejected:
+    """TEMPLATE_NOT_FOUND: no flow template has this name."""
+    message = f"{field}: there is no flow template {name!r}; make it first, or give the schedule a job"
+    return Rejected(Refused("TEMPLATE_NOT_FOUND", message, field, {"name": name}))
+
+
 def scope_missing(who: str, scopes: Iterable[str], queue: str) -> Rejected:
     """SCOPE_MISSING. scopes: any of these would do; queue "" = any queue."""
     names = " or ".join(scopes)

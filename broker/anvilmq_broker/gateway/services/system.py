@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from anvilmq_broker.domain import commands
-from anvilmq_broker.gateway import features, limits, mapping
+from anvilmq_broker.gateway import definitions, features, limits, mapping, validate
 from anvilmq_broker.gateway.context import Call, Context
+from anvilmq_broker.gateway.refusals import not_built, required
 from anvilmq_proto.v1 import system_service_pb2 as pb
 
 
@@ -23,6 +24,40 @@ async def get_server_info(context: Context, _call: Call, _request: pb.GetServerI
         limits=limits_message(context.limits),
         schema_version=info.schema_version,
     )
+
+
+async def list_definitions(
+    context: Context, _call: Call, request: pb.ListDefinitionsRequest
+) -> pb.ListDefinitionsResponse:
+    """One page of the definitions that have an owner, for its controller to compare."""
+    query = commands.ListDefinitions(
+        definitions.owner_filter(request.owner_namespace, "owner_namespace"),
+        definitions.owner_filter(request.owner_kind, "owner_kind"),
+        definitions.owner_filter(request.owner_manager, "owner_manager"),
+        validate.page_size(request.page_size),
+        context.pages.position(request, tuple[str, str, str, int, str]),
+    )
+    page = await context.query(query, commands.DefinitionPage)
+    return pb.ListDefinitionsResponse(
+        definitions=[definitions.definition(record) for record in page.definitions],
+        next_page_token=context.pages.token(request, page.next),
+    )
+
+
+async def release_definition(
+    context: Context, _call: Call, request: pb.ReleaseDefinitionRequest
+) -> pb.ReleaseDefinitionResponse:
+    """Take the owner off a definition, which goes on."""
+    if request.type == pb.DEFINITION_TYPE_FLOW_TEMPLATE:
+        raise not_built("type")
+    if request.type != pb.DEFINITION_TYPE_SCHEDULER:
+        raise required("type")
+    name = definitions.scheduler_name(request.name)
+    if not request.HasField("owner"):
+        raise required("owner")
+    command = commands.ReleaseDefinition(name, definitions.owner(request.owner, "owner"))
+    done = await context.submit(command, commands.ReleasedDefinition)
+    return pb.ReleaseDefinitionResponse(released=done.released)
 
 
 def limits_message(bounds: limits.Limits) -> pb.Limits:
