@@ -110,9 +110,11 @@ def _check_shape(name: str, sql: str, comments: list[str], where: str) -> None:
         raise SqlFileError(f"{where}: {name!r} is not a statement's name")
     if not sql.endswith(";") or ";" in sql[:-1]:
         raise SqlFileError(f"{where}: {name} must be one statement that ends with ';'")
-    if re.search(r"(?i)select\s+\*", sql):
+    if re.search(r"(?i)(select|returning|,)\s+\*|\.\*", sql):
         raise SqlFileError(f"{where}: {name} selects *: name the columns")
-    if not comments:
+    if "?" in sql:
+        raise SqlFileError(f"{where}: {name} has a parameter without a name")
+    if all(comment.startswith(("params:", "rows:")) for comment in comments):
         raise SqlFileError(f"{where}: {name} does not say its purpose")
 
 
