@@ -219,8 +219,9 @@ def test_an_added_job_starts_at_once_when_a_worker_is_idle(store: StoreDriver) -
 @rule("1.3")
 def test_an_added_job_does_not_overtake_one_that_waits(store: StoreDriver) -> None:
     store.add_one(name="waits")
-    store.add_one(name="new", idle=slots(1))
-    assert names(store, 1) == ["waits"]
+    new = store.add_one(name="new", idle=slots(1))
+    assert store.state(new) is State.WAITING
+    assert names(store) == ["waits", "new"]
 
 
 @rule("1.3")

@@ -83,8 +83,10 @@ def test_another_request_with_the_key_is_refused_and_writes_nothing(store: Store
 
 @rule("2.1")
 def test_a_key_belongs_to_its_queue_and_name(store: StoreDriver) -> None:
-    added = store.add(new_job(key="k"), new_job(name="other", key="k"), new_job("other", key="k"), new_job(key="K"))
-    assert len(set(added)) == 4
+    jobs = [new_job(key="k"), new_job(name="other", key="k"), new_job("other", key="k"), new_job(key="K")]
+    one_by_one = [store.add(job)[0] for job in jobs]
+    assert len(set(one_by_one)) == 4
+    assert store.add(*jobs) == one_by_one
 
 
 @rule("2.1")
