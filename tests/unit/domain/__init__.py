@@ -1,0 +1,1 @@
+"""What the broker decides: pure functions, tables and properties."""
