@@ -8,14 +8,18 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from importlib import metadata
 from typing import Any, Final, cast
 
-import grpc
 from google.protobuf.message import DecodeError, Message
 from google.rpc import status_pb2
-from grpc import aio
 
 from anvilmq import errors
-from anvilmq._settings import Settings
+from anvilmq._settings import Settings, calm_grpc
 from anvilmq._transport import Method, Req, Resp
+
+# Work at import, for once: gRPC reads the environment when it is loaded, which is below.
+calm_grpc()
+
+import grpc  # noqa: E402
+from grpc import aio  # noqa: E402
 
 MAX_MESSAGE_BYTES: Final = 20 << 20
 _STATUS_TURN_S: Final = 0.002

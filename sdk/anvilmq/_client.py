@@ -48,6 +48,7 @@ class Client:
         self._transport: Transport | None = None
         self._pid = os.getpid()
         self._closed = False
+        self._given_back = False
 
     @classmethod
     def over_grpc(cls, settings: Settings) -> Client:
@@ -89,13 +90,13 @@ class Client:
         """Wait for the answers of all adds, then end. Each add ends at its own timeout at the latest."""
         if self._may_close():
             await self.io.run(self._close)
-            self._release(self.io)
+            self._give_back()
 
     def close_sync(self) -> None:
         """The same in a thread without a loop."""
         if self._may_close():
             self.io.run(self._close).result()
-            self._release(self.io)
+            self._give_back()
 
     def exit(self) -> None:
         """The program ends: send what is on its way, but for no longer than EXIT_S."""
@@ -103,12 +104,18 @@ class Client:
             return
         with contextlib.suppress(errors.AnvilError, RuntimeError):
             self.io.run(self._exit).result()
-            self._release(self.io)
+            self._give_back()
 
     def _may_close(self) -> bool:
         self.io.check()
         atexit.unregister(self.exit)
         return not self._closed
+
+    def _give_back(self) -> None:
+        # Once: others in this process may use the same I/O.
+        if not self._given_back:
+            self._given_back = True
+            self._release(self.io)
 
     async def _exit(self) -> None:
         with contextlib.suppress(TimeoutError):

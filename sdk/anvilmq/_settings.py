@@ -65,6 +65,16 @@ def read(
     )
 
 
+def calm_grpc() -> None:
+    """Set what gRPC reads from the environment when it is loaded, unless it is set there.
+
+    Its handlers for forks are off: they crash now and then in a child of a process that has a channel, also when the
+    child wants nothing of gRPC. Its own log, which goes past `logging`, tells of errors alone.
+    """
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
+
 def _parse_url(url: str) -> tuple[str, bool]:
     scheme, separator, rest = url.strip().rpartition("://")
     if separator and scheme not in {"anvilmq", "anvilmqs"}:

@@ -178,6 +178,20 @@ def test_the_end_of_a_program_sends_what_is_on_its_way(program: Program) -> None
     assert program.broker.closed
 
 
+def test_closing_twice_gives_the_io_back_once() -> None:
+    io, given_back = IoThread(), []
+    client = Client(Settings(address="fake:1"), io, FakeBroker, release=given_back.append)
+    closing = [threading.Thread(target=client.close_sync) for _ in range(4)]
+    for thread in closing:
+        thread.start()
+    for thread in closing:
+        thread.join()
+    client.close_sync()
+    client.exit()
+    assert given_back == [io]
+    io.stop()
+
+
 def test_after_a_fork_the_reason_is_told(program: Program) -> None:
     program.job.add_sync(b"a")
     pid, program.io._pid = program.io._pid, -1

@@ -1,5 +1,7 @@
 """What the environment says about the connection."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +71,12 @@ def test_nothing_is_read_before_the_first_use(monkeypatch: pytest.MonkeyPatch) -
     app = Anvil()
     with pytest.raises(errors.SettingInvalid):
         _ = app.client
+
+
+def test_grpc_is_calmed_before_it_is_loaded_and_users_settings_stay() -> None:
+    program = "import anvilmq._channel, os; print(os.environ['GRPC_ENABLE_FORK_SUPPORT'], os.environ['GRPC_VERBOSITY'])"
+    environ = {"GRPC_VERBOSITY": "DEBUG"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environ, check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["0", "DEBUG"]
