@@ -10,7 +10,7 @@ import pytest
 
 from anvilmq import Anvil, errors
 from anvilmq._client import Client
-from anvilmq._iothread import IoThread, Mailbox, SharedIo
+from anvilmq._iothread import Io, IoThread, Mailbox, SharedIo
 from anvilmq._settings import Settings
 from tests.unit.sdk.fake_broker import FakeBroker
 
@@ -179,7 +179,7 @@ def test_the_end_of_a_program_sends_what_is_on_its_way(program: Program) -> None
 
 
 def test_closing_twice_gives_the_io_back_once() -> None:
-    io, given_back = IoThread(), []
+    io, given_back = IoThread(), list[Io]()
     client = Client(Settings(address="fake:1"), io, FakeBroker, release=given_back.append)
     closing = [threading.Thread(target=client.close_sync) for _ in range(4)]
     for thread in closing:
