@@ -18,13 +18,8 @@ COLD: Final = {
     "all_counts",
     "all_queues",
     "parked_jobs",
-    # For comparison and export.
-    "export_events",
-    "export_jobs",
-    "export_producers",
-    "export_receipts",
 }
-"""Statements that may walk a table. So may the invariants; all others are hot."""
+"""Statements that may walk a table. So may invariants and those for export; all others are hot."""
 
 
 def parsed(text: str) -> statements.Statement:
@@ -35,7 +30,7 @@ def parsed(text: str) -> statements.Statement:
 
 def hot(name: str) -> bool:
     """Whether the statement is run while the broker serves."""
-    return name not in COLD and not name.startswith(("structural_", "derived_"))
+    return name not in COLD and not name.startswith(("structural_", "derived_", "export_"))
 
 
 # -------------------------------------------------------------------------------------------- the loader

@@ -100,26 +100,28 @@ def _list_receipts(store: LibsqlStore, sql: Sql, query: commands.ListReceipts, n
     page: list[commands.ReceiptRecord] = []
     after = query.after or (query.name, "")
     looked = 0
+    # Of every name a prefix is looked for row by row; else each row found is one of the page.
+    piece = _PAGE if query.key_prefix and not query.name else min(query.limit, _PAGE)
     while looked < view.MOST_LOOKED_AT:
-        found = _receipt_rows(sql, queue.id, query, after, now_ms)
+        found = _receipt_rows(sql, queue.id, query, after, now_ms, piece)
         for row in found:
             looked, after = looked + 1, (row[0], row[1])
             if row[1].startswith(query.key_prefix):
                 page.append(_receipt(store, sql, query.queue, row))
                 if len(page) == query.limit:
                     return commands.ReceiptPage(page, after)
-        if len(found) < _PAGE:
+        if len(found) < piece:
             return commands.ReceiptPage(page, None)
     return commands.ReceiptPage(page, after)
 
 
 def _receipt_rows(
-    sql: Sql, queue_id: int, query: commands.ListReceipts, after: tuple[str, str], now_ms: int
+    sql: Sql, queue_id: int, query: commands.ListReceipts, after: tuple[str, str], now_ms: int, piece: int
 ) -> list[Row]:
     if not query.name:
-        return sql.run("list_receipts", queue_id, *after, now_ms, _PAGE)
+        return sql.run("list_receipts", queue_id, *after, now_ms, piece)
     below = query.key_prefix + _EVERY_TEXT_IS_BELOW
-    return sql.run("list_receipts_of_name", queue_id, query.name, after[1], query.key_prefix, below, now_ms, _PAGE)
+    return sql.run("list_receipts_of_name", queue_id, query.name, after[1], query.key_prefix, below, now_ms, piece)
 
 
 def _receipt(store: LibsqlStore, sql: Sql, queue: str, row: Row) -> commands.ReceiptRecord:
