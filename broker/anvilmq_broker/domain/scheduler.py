@@ -1,12 +1,14 @@
-"""Recurring definitions: what an upsert means, which ticks fire now, what becomes of the missed (semantics 6).
+"""Recurring definitions: which ticks fire now, what becomes of the missed, what an edit does to the next (semantics 6).
 
 Pure decisions; the stores keep the rows, the engine the timers. `next_tick_ms` is without jitter; a tick is due at
 `due_ms`. Ticks that fell due while the broker did not serve are caught up as the definition says, later ones all fire.
+A definition whose schedule cannot be counted any more (its zone has left the data) stops alone, with a problem.
 """
 
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -16,7 +18,9 @@ from anvilmq_broker.domain import commands, schedule
 from anvilmq_broker.domain.state import CatchUp
 
 MOST_LIVE_RUNS: Final = 1_000
-"""Ticks of one definition that fire in one turn; what is more waits for the next turn."""
+"""Ticks of one definition that fire in one turn besides those caught up; what is more waits for the next turn."""
+_MOST_TIMINGS: Final = 16_384
+_OWN_PROBLEMS: Final = ("SCHEDULE_INVALID", "TIME_ZONE_UNKNOWN")
 
 
 class Scheduler(msgspec.Struct, frozen=True):
@@ -48,24 +52,77 @@ class Scheduler(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True):
     """What a definition does now: ticks to fire, oldest first, and the definition as it is once they have.
 
-    The run counts of `after` take no tick into account; each fired one is added by `fired` or `skipped`.
+    `after` does not count the ticks; each is added by `fired` or `skipped`.
     """
 
     ticks: list[int]
     after: Scheduler
 
 
+# ------------------------------------------------------------------------------------------------ content
+
+
 def timing(spec: commands.SchedulerSpec) -> schedule.Timing:
-    """The checked timing of a stored definition. Raises schedule.Invalid for one that is not."""
-    if spec.cron:
-        return schedule.parse_cron(spec.cron, spec.time_zone)
-    return schedule.parse_every(spec.every_ms, spec.offset_ms)
+    """The timing of a spec, parsed once. Raises schedule.Invalid."""
+    return _timing(spec.cron, spec.time_zone, spec.every_ms, spec.offset_ms)
 
 
 def content_hash(spec: commands.SchedulerSpec, suspended: bool) -> str:
     """Hash of what a definition says, defaults filled in; an upsert with the same one changes nothing [6.7]."""
     canonical = msgspec.msgpack.Encoder(order="deterministic").encode(replace(spec, suspended=suspended))
     return hashlib.sha256(canonical).hexdigest()[:32]
+
+
+def edited(it: Scheduler, spec: commands.SchedulerSpec, suspended: bool, now_ms: int) -> Scheduler:
+    """The definition with new content; one whose timing changed, or that was resumed, counts from now [6.5]."""
+    after = replace(
+        it,
+        spec=spec,
+        suspended=suspended,
+        content_hash=content_hash(spec, suspended),
+        updated_ms=now_ms,
+        problem_reason="",
+        problem_message="",
+    )
+    if not _same_timing(it.spec, spec) or it.suspended:
+        return anchored(after, now_ms)
+    # A tick that waits for the end of its jitter is still to come; one that was missed long ago is the plan's.
+    return _counted(after, now_ms if it.next_tick_ms is None else min(it.next_tick_ms - 1, now_ms))
+
+
+def _same_timing(one: commands.SchedulerSpec, other: commands.SchedulerSpec) -> bool:
+    names = ("cron", "time_zone", "every_ms", "offset_ms")
+    return all(getattr(one, name) == getattr(other, name) for name in names)
+
+
+# --------------------------------------------------------------------------------------------------- when
+
+
+def next_tick(it: Scheduler, after_ms: int) -> int | None:
+    """The first tick later than after_ms that start, end, limit and suspension let through. Raises schedule.Invalid."""
+    spec = it.spec
+    if it.suspended or _is_spent(it):
+        return None
+    found = _later(timing(spec), max(after_ms, it.anchor_ms, spec.start_at_ms - 1))
+    return None if found is None or (spec.end_at_ms and found > spec.end_at_ms) else found
+
+
+def anchored(it: Scheduler, now_ms: int) -> Scheduler:
+    """Counted anew from now: when it is made, after an edit of its timing, a resume, a restore, a clock set back far.
+
+    Also frees one that stopped because of its schedule, if that can be counted now.
+    """
+    return _counted(replace(it, anchor_ms=now_ms), now_ms)
+
+
+def due_ms(it: Scheduler) -> int | None:
+    """When the next tick is to fire, jitter included; None when there is none. Never raises: `plan` finds the problem."""
+    if it.next_tick_ms is None:
+        return None
+    try:
+        return _due_ms(it, timing(it.spec), it.next_tick_ms)
+    except schedule.Invalid:
+        return it.next_tick_ms
 
 
 def jitter_ms(uid: str, tick_ms: int, most_ms: int, until_next_ms: int | None) -> int:
@@ -81,81 +138,29 @@ def jitter_ms(uid: str, tick_ms: int, most_ms: int, until_next_ms: int | None) -
     return int.from_bytes(digest[:8], "big") % (most_ms + 1)
 
 
-def due_ms(it: Scheduler) -> int | None:
-    """When the next tick is to fire, jitter included; None when there is none."""
-    return None if it.next_tick_ms is None else _due_ms(it, timing(it.spec), it.next_tick_ms)
-
-
-def next_tick(it: Scheduler, after_ms: int) -> int | None:
-    """The first tick later than after_ms that start, end, limit and suspension let through."""
-    spec = it.spec
-    if it.suspended or (spec.limit and it.run_count >= spec.limit):
-        return None
-    found = timing(spec).next_after(max(after_ms, it.anchor_ms, spec.start_at_ms - 1))
-    return None if found is None or (spec.end_at_ms and found > spec.end_at_ms) else found
-
-
-def anchored(it: Scheduler, now_ms: int) -> Scheduler:
-    """Counted anew from now: after an edit of its schedule, a resume, a restore, a clock set back far [6.4, 6.5]."""
-    it = replace(it, anchor_ms=now_ms)
-    return replace(it, next_tick_ms=next_tick(it, now_ms))
-
-
-def same_timing(one: commands.SchedulerSpec, other: commands.SchedulerSpec) -> bool:
-    """Whether an edit leaves the ticks where they are."""
-    names = ("cron", "every_ms", "offset_ms", "time_zone", "start_at_ms", "end_at_ms")
-    return all(getattr(one, name) == getattr(other, name) for name in names)
-
-
-def edited(it: Scheduler, spec: commands.SchedulerSpec, suspended: bool, now_ms: int) -> Scheduler:
-    """The definition with new content; one whose timing changed, or that was resumed, counts from now."""
-    after = replace(
-        it,
-        spec=spec,
-        suspended=suspended,
-        content_hash=content_hash(spec, suspended),
-        updated_ms=now_ms,
-        problem_reason="",
-        problem_message="",
-    )
-    if not same_timing(it.spec, spec) or (it.suspended and not suspended):
-        return anchored(after, now_ms)
-    if suspended:
-        return replace(after, next_tick_ms=None)
-    return replace(after, next_tick_ms=next_tick(after, _before_next(it, now_ms)))
+# -------------------------------------------------------------------------------------------------- firing
 
 
 def plan(it: Scheduler, now_ms: int, serving_since_ms: int) -> Plan:
     """Which ticks fire at now_ms; every other one that is past is counted as missed [6.5].
 
-    serving_since_ms: ticks due before it fell into downtime and follow `catch_up`. Found by arithmetic.
+    serving_since_ms: since when the broker has served without a pause; what fell due before it follows `catch_up`. A
+    start, a stop of the process and a clock set forward begin it anew. Found by arithmetic, whatever the pause.
     """
     if it.next_tick_ms is None or it.suspended:
         return Plan([], replace(it, next_tick_ms=None))
-    when = timing(it.spec)
-    end = min(now_ms, it.spec.end_at_ms or now_ms)
-    last = _last_due(it, when, it.next_tick_ms, end, now_ms)
-    if last is None:
-        return Plan([], it)
-    first_live = max(it.next_tick_ms, serving_since_ms)
-    down_until = min(last, first_live - 1)
-    ticks, missed = _caught_up(it, when, down_until)
-    live, last = _live(when, first_live, last)
-    ticks += live
-    if deadline := it.spec.starting_deadline_ms:
-        kept = [tick for tick in ticks if now_ms - tick <= deadline]
-        ticks, missed = kept, missed + len(ticks) - len(kept)
-    if it.spec.limit:
-        ticks = ticks[: max(it.spec.limit - it.run_count, 0)]
-    after = replace(it, missed_count=it.missed_count + missed)
-    return Plan(ticks, replace(after, next_tick_ms=next_tick(after, last)))
+    try:
+        return _plan(it, timing(it.spec), it.next_tick_ms, now_ms, serving_since_ms)
+    except schedule.Invalid as error:
+        return Plan([], _stopped(it, error))
 
 
 def fired(it: Scheduler, tick_ms: int, run: commands.JobRef) -> Scheduler:
-    """The definition after a tick made a run."""
-    return replace(
+    """The definition after a tick made a run; the last one of its limit is followed by none."""
+    after = replace(
         it, last_tick_ms=tick_ms, last_run=run, run_count=it.run_count + 1, problem_reason="", problem_message=""
     )
+    return replace(after, next_tick_ms=None) if _is_spent(after) else after
 
 
 def skipped(it: Scheduler, problem_reason: str = "", problem_message: str = "") -> Scheduler:
@@ -166,50 +171,92 @@ def skipped(it: Scheduler, problem_reason: str = "", problem_message: str = "") 
     return after
 
 
-def settled(it: Scheduler) -> Scheduler:
-    """After its ticks have fired: none is left once the limit is reached."""
-    limit = it.spec.limit
-    return replace(it, next_tick_ms=None) if limit and it.run_count >= limit else it
+def _plan(it: Scheduler, when: schedule.Timing, first_ms: int, now_ms: int, serving_since_ms: int) -> Plan:
+    last = _last_due(it, when, first_ms, now_ms)
+    if last is None:
+        # Not due, or the zone's data is newer than the tick, which is none any more: then it must not stay due.
+        return Plan([], it if _due_ms(it, when, first_ms) > now_ms else _counted(it, now_ms))
+    down = _last_due(it, when, first_ms, min(serving_since_ms - 1, now_ms)) if first_ms < serving_since_ms else None
+    ticks, missed = ([], 0) if down is None else _caught_up(it, when, first_ms, down)
+    live = _walk(when, first_ms - 1 if down is None else down, last, MOST_LIVE_RUNS)
+    done = live[-1] if len(live) == MOST_LIVE_RUNS else last
+    ticks += live
+    if deadline := it.spec.starting_deadline_ms:
+        kept = [tick for tick in ticks if now_ms - _due_ms(it, when, tick) <= deadline]
+        ticks, missed = kept, missed + len(ticks) - len(kept)
+    if it.spec.limit and len(ticks) > (room := max(it.spec.limit - it.run_count, 0)):
+        # One that is skipped uses up nothing: the others come in the next turn, if the limit still has room for them.
+        ticks = ticks[:room]
+        done = ticks[-1] if ticks else done
+    return Plan(ticks, _counted(replace(it, missed_count=it.missed_count + missed), done))
 
 
-def _due_ms(it: Scheduler, when: schedule.Timing, tick_ms: int) -> int:
-    if not it.spec.jitter_ms:
-        return tick_ms
-    following = when.next_after(tick_ms)
-    return tick_ms + jitter_ms(it.uid, tick_ms, it.spec.jitter_ms, None if following is None else following - tick_ms)
-
-
-def _before_next(it: Scheduler, now_ms: int) -> int:
-    return now_ms if it.next_tick_ms is None else min(it.next_tick_ms - 1, now_ms)
-
-
-def _last_due(it: Scheduler, when: schedule.Timing, first_ms: int, end_ms: int, now_ms: int) -> int | None:
-    """The last tick from first_ms on whose jitter is over; jitter ends before the next tick, so the rest are due."""
-    last = when.last_until(end_ms, first_ms - 1)
-    if last is not None and _due_ms(it, when, last) > now_ms:
+def _last_due(it: Scheduler, when: schedule.Timing, first_ms: int, by_ms: int) -> int | None:
+    """The last tick from first_ms on that is due by then; jitter ends before the next tick, so all before it are too."""
+    last = when.last_until(min(by_ms, it.spec.end_at_ms or by_ms), first_ms - 1)
+    if last is not None and _due_ms(it, when, last) > by_ms:
         last = when.last_until(last - 1, first_ms - 1)
     return last
 
 
-def _caught_up(it: Scheduler, when: schedule.Timing, until_ms: int) -> tuple[list[int], int]:
-    """Of the ticks from the next one to until_ms, which fell into downtime: those to fire, and how many are missed."""
-    assert it.next_tick_ms is not None
-    start = it.next_tick_ms - 1
-    many = when.count(start, until_ms) if until_ms > start else 0
+def _caught_up(it: Scheduler, when: schedule.Timing, first_ms: int, last_ms: int) -> tuple[list[int], int]:
+    """Of the ticks from the first to the last, which fell into downtime: those to fire, and how many are missed."""
+    many = when.count(first_ms - 1, last_ms)
     wanted = {CatchUp.LATEST: 1, CatchUp.NONE: 0, CatchUp.ALL: it.spec.max_catch_up_runs}[CatchUp(it.spec.catch_up)]
     ticks: list[int] = []
-    end = until_ms
-    while len(ticks) < min(wanted, many) and (tick := when.last_until(end, start)) is not None:
+    end = last_ms
+    while len(ticks) < wanted and (tick := when.last_until(end, first_ms - 1)) is not None:
         ticks.append(tick)
         end = tick - 1
     return ticks[::-1], many - len(ticks)
 
 
-def _live(when: schedule.Timing, first_ms: int, last_ms: int) -> tuple[list[int], int]:
-    """Ticks that fell due while serving, at most MOST_LIVE_RUNS, and the last one dealt with."""
+def _walk(when: schedule.Timing, after_ms: int, until_ms: int, most: int) -> list[int]:
     ticks: list[int] = []
-    at = first_ms - 1
-    while len(ticks) < MOST_LIVE_RUNS and (tick := when.next_after(at)) is not None and tick <= last_ms:
+    at = after_ms
+    while at < until_ms and len(ticks) < most and (tick := _later(when, at)) is not None and tick <= until_ms:
         ticks.append(tick)
         at = tick
-    return ticks, ticks[-1] if len(ticks) == MOST_LIVE_RUNS else last_ms
+    return ticks
+
+
+# ----------------------------------------------------------------------------------------------- inside
+
+
+@lru_cache(maxsize=_MOST_TIMINGS)
+def _timing(cron: str, time_zone: str, every_ms: int, offset_ms: int) -> schedule.Timing:
+    # Kept, as parsing costs more than the rest of a turn, and many definitions share an expression.
+    return schedule.parse_cron(cron, time_zone) if cron else schedule.parse_every(every_ms, offset_ms)
+
+
+def _later(when: schedule.Timing, after_ms: int) -> int | None:
+    """The next tick; a schedule that did not move on would spin the loop."""
+    found = when.next_after(after_ms)
+    if found is not None and found <= after_ms:
+        raise schedule.Invalid("", f"the tick {found} is not later than {after_ms}: please report this schedule")
+    return found
+
+
+def _due_ms(it: Scheduler, when: schedule.Timing, tick_ms: int) -> int:
+    if not it.spec.jitter_ms:
+        return tick_ms
+    following = _later(when, tick_ms)
+    return tick_ms + jitter_ms(it.uid, tick_ms, it.spec.jitter_ms, None if following is None else following - tick_ms)
+
+
+def _counted(it: Scheduler, after_ms: int) -> Scheduler:
+    try:
+        found = next_tick(it, after_ms)
+    except schedule.Invalid as error:
+        return _stopped(it, error)
+    if it.problem_reason in _OWN_PROBLEMS:
+        it = replace(it, problem_reason="", problem_message="")
+    return replace(it, next_tick_ms=found)
+
+
+def _stopped(it: Scheduler, error: schedule.Invalid) -> Scheduler:
+    return replace(it, next_tick_ms=None, problem_reason=error.reason, problem_message=str(error))
+
+
+def _is_spent(it: Scheduler) -> bool:
+    return bool(it.spec.limit) and it.run_count >= it.spec.limit
