@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from anvilmq.errors import JobFailed as JobFailed
     from anvilmq.errors import JobNotFound as JobNotFound
     from anvilmq.errors import Overloaded as Overloaded
+    from anvilmq.errors import OwnedByCrd as OwnedByCrd
     from anvilmq.errors import PayloadInvalid as PayloadInvalid
     from anvilmq.errors import PayloadTooLarge as PayloadTooLarge
     from anvilmq.errors import QueueFull as QueueFull
+    from anvilmq.errors import ScheduleInvalid as ScheduleInvalid
     from anvilmq.errors import Unavailable as Unavailable
     from anvilmq.errors import WaitTimeout as WaitTimeout
     from anvilmq.handles import Handle as Handle
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from anvilmq.outcomes import Fail as Fail
     from anvilmq.outcomes import Release as Release
     from anvilmq.outcomes import Retry as Retry
+    from anvilmq.schedules import SchedulePreview as SchedulePreview
+    from anvilmq.schedules import Scheduler as Scheduler
     from anvilmq.worker import Pool as Pool
     from anvilmq.worker import Worker as Worker
 
@@ -58,9 +62,11 @@ _MODULES = {
         "JobFailed",
         "JobNotFound",
         "Overloaded",
+        "OwnedByCrd",
         "PayloadInvalid",
         "PayloadTooLarge",
         "QueueFull",
+        "ScheduleInvalid",
         "Unavailable",
         "WaitTimeout",
     ),
@@ -68,6 +74,7 @@ _MODULES = {
     "jobs": ("JobDef", "JobRef", "Spec"),
     "options": ("exponential", "fixed"),
     "outcomes": ("AwaitChildren", "Fail", "Release", "Retry"),
+    "schedules": ("SchedulePreview", "Scheduler"),
     "worker": ("Pool", "Worker"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

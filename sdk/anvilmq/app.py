@@ -10,20 +10,23 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 
-from anvilmq import _settings, bulk, durations
+from anvilmq import _settings, bulk, durations, schedules
 from anvilmq._bulks import TRY_S
 from anvilmq._client import Client
 from anvilmq._codec import Codec
-from anvilmq._iothread import forbid_on_loop
+from anvilmq._iothread import Reply, forbid_on_loop
 from anvilmq.bulk import BulkResult, Progress
 from anvilmq.durations import Duration
+from anvilmq.handles import Handle
 from anvilmq.jobs import AsyncJob, Decorator, ForeignJob, JobDef, JobRef, PlainJob, Registry, Spec
 from anvilmq.options import JobOptions
+from anvilmq.schedules import PreviewOptions, ScheduleOptions, SchedulePreview, Scheduler
 
 if TYPE_CHECKING:
     from anvilmq._runner import Observer
     from anvilmq.context import Job
     from anvilmq.worker import Pool, Worker
+    from anvilmq_proto.v1 import types_pb2
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -131,6 +134,91 @@ class Anvil:
     ) -> bulk.Steps[R]:
         timeout_s = TRY_S if timeout is None else durations.parse_s(timeout)
         return bulk.steps(self.client, specs, atomic=atomic, timeout_s=timeout_s, on_progress=on_progress)
+
+    # -------------------------------------------------------------------------------------------------- schedules
+
+    async def schedule(self, name: str, spec: Spec[Any], **options: Unpack[ScheduleOptions]) -> Scheduler:
+        """Have the broker add a job at each tick: `schedule("nightly", job.spec(…), cron="0 2 * * *")`.
+
+        Makes the definition, or changes it to this; the same content changes nothing, so call it at every start. A
+        changed schedule, zone or interval counts from now. name: 1 to 128 of A-Z a-z 0-9 _ . : -. Options: see
+        ScheduleOptions. spec: without idempotency key, run_at and expires_at: the tick is the key of its job.
+        Raises ScheduleInvalid, TimeZoneUnknown; OwnedByCrd when a custom resource keeps it; InvalidArgument,
+        PermissionDenied, Unavailable; TypeError or ValueError for an option that cannot be right.
+        """
+        return await self._schedule(name, spec, options)
+
+    def schedule_sync(self, name: str, spec: Spec[Any], **options: Unpack[ScheduleOptions]) -> Scheduler:
+        """The same in a thread without a loop."""
+        forbid_on_loop("schedule_sync()", "await schedule()")
+        return self._schedule(name, spec, options).result()
+
+    async def unschedule(self, name: str) -> bool:
+        """Delete a recurring definition; the jobs it made go on. Whether it was there. OwnedByCrd."""
+        return await self._unschedule(name)
+
+    def unschedule_sync(self, name: str) -> bool:
+        """The same in a thread without a loop."""
+        forbid_on_loop("unschedule_sync()", "await unschedule()")
+        return self._unschedule(name).result()
+
+    async def schedules(self, *, prefix: str = "", queue: str = "") -> list[Scheduler]:
+        """The recurring definitions, by name. prefix: of their names. queue: of their jobs. "" = all."""
+        return await self._schedules(prefix, queue)
+
+    def schedules_sync(self, *, prefix: str = "", queue: str = "") -> list[Scheduler]:
+        """The same in a thread without a loop."""
+        forbid_on_loop("schedules_sync()", "await schedules()")
+        return self._schedules(prefix, queue).result()
+
+    async def trigger(self, name: str, *, run_key: str | None = None) -> Handle[Any]:
+        """Run a recurring definition once, now, also when it is suspended or ended; its ticks stay as they are.
+
+        run_key: the same key again within 24 h gives the same run, `existing` then; at most 120 bytes.
+        SchedulerNotFound.
+        """
+        return self._handle_of(*await self._trigger(name, run_key))
+
+    def trigger_sync(self, name: str, *, run_key: str | None = None) -> Handle[Any]:
+        """The same in a thread without a loop."""
+        forbid_on_loop("trigger_sync()", "await trigger()")
+        return self._handle_of(*self._trigger(name, run_key).result())
+
+    async def preview(self, **options: Unpack[PreviewOptions]) -> SchedulePreview:
+        """The next ticks of a schedule, the expression in words, and what changes of the clocks do; stores nothing.
+
+        Options: see PreviewOptions. ScheduleInvalid, TimeZoneUnknown.
+        """
+        return await self._preview(options)
+
+    def preview_sync(self, **options: Unpack[PreviewOptions]) -> SchedulePreview:
+        """The same in a thread without a loop."""
+        forbid_on_loop("preview_sync()", "await preview()")
+        return self._preview(options).result()
+
+    def _schedule(self, name: str, spec: Spec[Any], options: ScheduleOptions) -> Reply[Scheduler]:
+        client = self.client
+        return client.io.run(lambda: schedules.upsert(client, name, spec, options))
+
+    def _unschedule(self, name: str) -> Reply[bool]:
+        client = self.client
+        return client.io.run(lambda: schedules.delete(client, name))
+
+    def _schedules(self, prefix: str, queue: str) -> Reply[list[Scheduler]]:
+        client = self.client
+        return client.io.run(lambda: schedules.list_all(client, prefix, queue))
+
+    def _trigger(self, name: str, run_key: str | None) -> Reply[tuple[types_pb2.Job, bool]]:
+        client = self.client
+        return client.io.run(lambda: schedules.trigger(client, name, run_key))
+
+    def _preview(self, options: PreviewOptions) -> Reply[SchedulePreview]:
+        client = self.client
+        return client.io.run(lambda: schedules.preview(client, options))
+
+    def _handle_of(self, job: types_pb2.Job, existing: bool) -> Handle[Any]:
+        found = self.registry.find(job.queue, job.name) or self.ref(job.queue, job.name)
+        return Handle(found, job.job_id, existing=existing)
 
     # ------------------------------------------------------------------------------------------------------- work
 

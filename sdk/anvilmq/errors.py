@@ -2,8 +2,8 @@
 
     AnvilError
     ├─ CallError                    a call was refused, or did not come through; one class for each gRPC code:
-    │   ├─ InvalidArgument          PayloadTooLarge, BatchTooLarge
-    │   ├─ NotFound                 JobNotFound, QueueNotFound, ReceiptNotFound, WorkerNotFound
+    │   ├─ InvalidArgument          PayloadTooLarge, BatchTooLarge, ScheduleInvalid, TimeZoneUnknown
+    │   ├─ NotFound                 JobNotFound, QueueNotFound, ReceiptNotFound, SchedulerNotFound, WorkerNotFound
     │   ├─ AlreadyExists            IdempotencyKeyReused
     │   ├─ FailedPrecondition       LeaseLost, JobStateConflict, KeyHeld, OwnedByCrd, FlowTargetTerminal, SequenceStale
     │   ├─ Aborted                  RevisionMismatch, SessionReplaced
@@ -216,6 +216,18 @@ class BatchTooLarge(InvalidArgument):
     reason = "BATCH_TOO_LARGE"
 
 
+class ScheduleInvalid(InvalidArgument):
+    """The schedule cannot be: a wrong cron expression, interval or bound, or one that never comes."""
+
+    reason = "SCHEDULE_INVALID"
+
+
+class TimeZoneUnknown(InvalidArgument):
+    """There is no time zone of that name."""
+
+    reason = "TIME_ZONE_UNKNOWN"
+
+
 class JobNotFound(NotFound):
     """There is no such job, or no more."""
 
@@ -232,6 +244,12 @@ class ReceiptNotFound(NotFound):
     """There is no receipt of that key."""
 
     reason = "RECEIPT_NOT_FOUND"
+
+
+class SchedulerNotFound(NotFound):
+    """There is no recurring definition of that name."""
+
+    reason = "SCHEDULER_NOT_FOUND"
 
 
 class WorkerNotFound(NotFound):
@@ -418,7 +436,8 @@ _BY_CODE: Final[dict[int, type[CallError]]] = {
 _BY_REASON: Final[dict[str, type[CallError]]] = {
     found.reason: found
     for found in (
-        PayloadTooLarge, BatchTooLarge, JobNotFound, QueueNotFound, ReceiptNotFound, WorkerNotFound,
+        PayloadTooLarge, BatchTooLarge, ScheduleInvalid, TimeZoneUnknown, JobNotFound, QueueNotFound,
+        ReceiptNotFound, SchedulerNotFound, WorkerNotFound,
         IdempotencyKeyReused, LeaseLost, JobStateConflict, KeyHeld, SequenceStale, OwnedByCrd, FlowTargetTerminal,
         RevisionMismatch, SessionReplaced, QueueFull, Overloaded, StorageFull, Draining, FeatureNotBuilt,
     )

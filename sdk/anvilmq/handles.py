@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast
 
 import msgspec
 
-from anvilmq import _codec, _retry, durations, errors
+from anvilmq import _codec, _retry, _words, durations, errors
 from anvilmq._iothread import Reply, forbid_on_loop
 from anvilmq._transport import method
 from anvilmq.durations import Duration
@@ -192,7 +192,7 @@ async def _wait(client: Client, job_id: str, timeout_s: float | None) -> types_p
 def _read_result(job: types_pb2.Job, ref: JobRef[Any, R]) -> R:
     if job.state == types_pb2.JOB_STATE_COMPLETED:
         return _codec.decode(job.result, job.result_content_type, ref.result_type, ref.app.codec)
-    reason = _word(types_pb2.FinishReason, job.finish_reason, "FINISH_REASON_")
+    reason = _words.word(types_pb2.FinishReason, job.finish_reason)
     if job.state == types_pb2.JOB_STATE_CANCELLED:
         text = f"job {job.job_id} was cancelled: {job.finish_message or reason}"
         raise errors.JobCancelled(text, job_id=job.job_id, finish_reason=reason, attempts=job.attempt)
@@ -212,26 +212,15 @@ def _read_result(job: types_pb2.Job, ref: JobRef[Any, R]) -> R:
 
 def _read_wait(wait: types_pb2.WaitInfo) -> Wait:
     return Wait(
-        reason=_word(types_pb2.WaitReason, wait.reason, "WAIT_REASON_"),
+        reason=_words.word(types_pb2.WaitReason, wait.reason),
         holder_job_id=wait.holder_job_id,
         holder_worker_id=wait.holder_worker_id,
-        since=_instant(wait.since_at_ms),
-        until=_instant(wait.until_at_ms),
+        since=_words.instant(wait.since_at_ms),
+        until=_words.instant(wait.until_at_ms),
         jobs_ahead=wait.jobs_ahead,
         pending_children=wait.pending_children,
     )
 
 
 def _state_of(state: types_pb2.JobState) -> State:
-    return cast("State", _word(types_pb2.JobState, state, "JOB_STATE_"))
-
-
-def _word(enum: Any, number: int, prefix: str) -> str:
-    """The name of a value. One that a newer broker has reads as "unspecified"."""
-    names = enum.DESCRIPTOR.values_by_number
-    name: str = names.get(number, names[0]).name
-    return name.removeprefix(prefix).lower()
-
-
-def _instant(ms: int) -> datetime | None:
-    return datetime.fromtimestamp(ms / 1_000, UTC) if ms else None
+    return cast("State", _words.word(types_pb2.JobState, state))

@@ -157,7 +157,8 @@ def _mode(mode: object) -> int:
     return modes[mode]
 
 
-def _instant_ms(instant: object) -> int:
+def instant_ms(instant: object) -> int:
+    """Unix milliseconds of a datetime with a time zone. TypeError, ValueError."""
     if not isinstance(instant, datetime):
         raise TypeError(f"is a datetime, not {instant!r}")
     if instant.tzinfo is None:
@@ -166,7 +167,7 @@ def _instant_ms(instant: object) -> int:
 
 
 def _order_key(key: object) -> int:
-    return key if isinstance(key, int) else _instant_ms(key)
+    return key if isinstance(key, int) else instant_ms(key)
 
 
 def _fraction(jitter: float | None) -> float | None:
@@ -184,11 +185,11 @@ _SPEC_FIELDS: Final[dict[str, _Field]] = {
     "idempotency_key": ("idempotency_key", None),
     "idempotency_mode": ("idempotency_mode", _mode),
     "delay": ("delay_ms", durations.parse_ms),
-    "run_at": ("run_at_ms", _instant_ms),
+    "run_at": ("run_at_ms", instant_ms),
     "lifo": ("lifo", None),
     "group_id": ("group_id", None),
     "order_key": ("order_key", _order_key),
-    "expires_at": ("expires_at_ms", _instant_ms),
+    "expires_at": ("expires_at_ms", instant_ms),
     "expires_after": ("expires_after_ms", durations.parse_ms),
 }
 _POLICY_FIELDS: Final[dict[str, _Field]] = {

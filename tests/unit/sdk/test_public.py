@@ -15,8 +15,8 @@ TYPED: Final = Path(__file__).parent / "typed"
 
 EXPORTS: Final = """
     Anvil AnvilError AwaitChildren BulkResult BulkStopped Fail Handle IdempotencyKeyReused Job JobCancelled JobDef
-    JobFailed JobNotFound JobRef Overloaded PayloadInvalid PayloadTooLarge Pool QueueFull Release Retry Spec Unavailable
-    WaitTimeout Worker current_job exponential fixed
+    JobFailed JobNotFound JobRef Overloaded OwnedByCrd PayloadInvalid PayloadTooLarge Pool QueueFull Release Retry
+    ScheduleInvalid SchedulePreview Scheduler Spec Unavailable WaitTimeout Worker current_job exponential fixed
 """.split()
 
 

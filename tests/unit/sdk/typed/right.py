@@ -6,7 +6,7 @@ from typing import Any, assert_type
 
 import msgspec
 
-from anvilmq import Anvil, BulkResult, Handle, Job, JobRef, Spec, exponential, fixed
+from anvilmq import Anvil, BulkResult, Handle, Job, JobRef, SchedulePreview, Scheduler, Spec, exponential, fixed
 
 app = Anvil()
 
@@ -66,6 +66,18 @@ async def use(job: Job) -> None:
     assert_type(app.ref("mail", "send", Resize), JobRef[Resize, Any])
     assert_type(app.ref("mail", "send"), JobRef[Any, Any])
     assert_type(resize.handle("id"), Handle[Thumb])
+
+
+async def recur() -> None:
+    """Have jobs made by a schedule."""
+    spec = resize.spec(Resize("u"))
+    nightly = await app.schedule("n", spec, cron="0 2 * * *", time_zone="Europe/Berlin", concurrency_policy="forbid")
+    assert_type(nightly, Scheduler)
+    assert_type(app.schedule_sync("n", spec, every=timedelta(minutes=5), suspended=None), Scheduler)
+    assert_type(await app.schedules(prefix="n"), list[Scheduler])
+    assert_type(await app.trigger("n", run_key="k"), Handle[Any])
+    assert_type(await app.preview(every="5m", count=3), SchedulePreview)
+    assert_type(await app.unschedule("n"), bool)
 
 
 async def serve() -> None:
