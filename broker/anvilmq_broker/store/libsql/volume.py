@@ -1,13 +1,15 @@
 """The data folder: one writer by `flock`, a file system that keeps its locks and flushes, enough room.
 
-Layout: `db/anvilmq.db` (with its WAL), `broker.lock`. Nothing but the driver opens a file under `db/`: a second open of
-the database in this process, closed again, would drop its POSIX locks, and acknowledged commits could vanish.
+Layout: `db/anvilmq.db` (with its WAL), `broker.lock`, `ballast`. Nothing but the driver opens a file under `db/`: a second
+open of the database in this process, closed again, would drop its POSIX locks, and acknowledged commits could vanish.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -17,10 +19,9 @@ from typing import Final
 from anvilmq_broker.domain.errors import StartRefused
 
 NETWORK_FILE_SYSTEMS: Final = (
-    "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "lustre", "afs", "fuse.glusterfs",
-    "fuse.s3fs", "fuse.sshfs", "fuse.rclone", "fuse.juicefs", "fuse",
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "lustre", "afs", "beegfs", "fuse",
 )  # fmt: skip
-"""Types of /proc/self/mountinfo on which a database's locks or flushes cannot be trusted."""
+"""Types of /proc/self/mountinfo on which a database's locks or flushes cannot be trusted, and every `fuse.…`."""
 
 LOCK_FILE: Final = "broker.lock"
 DATABASE: Final = "db/anvilmq.db"
@@ -31,6 +32,7 @@ ROOM_FOR_BALLAST: Final = 128 << 20
 """Free bytes above the floor from which on the ballast is laid down."""
 ROOM_TO_START: Final = 32 << 20
 """Free bytes below which a start gives up the ballast: it must write its epoch."""
+_ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 _FLOOR_SHARE: Final = 20
 _FLOOR_LEAST: Final = 128 << 20
 _FLOOR_MOST: Final = 2 << 30
@@ -39,12 +41,22 @@ _FLOOR_MOST: Final = 2 << 30
 class Lock:
     """The exclusive right to the data folder, held until close or the end of the process."""
 
-    def __init__(self, folder: Path, wait_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        wait_s: float,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Take it, waiting up to wait_s seconds. Raises StartRefused naming the holder."""
-        self._file = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        deadline = time.monotonic() + wait_s
+        try:
+            self._file = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _unusable(folder / LOCK_FILE, error) from error
+        deadline = monotonic() + wait_s
         while not self._try():
-            if time.monotonic() >= deadline:
+            if monotonic() >= deadline:
                 holder = os.pread(self._file, 200, 0).decode("utf-8", "replace").strip() or "an unknown process"
                 os.close(self._file)
                 raise StartRefused(
@@ -98,19 +110,43 @@ class Ballast:
 
 
 def prepare(folder: Path) -> None:
-    """Make the folder and `db/` in it, 0700. Raises StartRefused when that fails."""
+    """Make the folder and `db/` in it, 0700, and the names durable. Raises StartRefused when that fails."""
+    made = folder / "db"
     try:
-        (folder / "db").mkdir(mode=0o700, parents=True, exist_ok=True)
+        made.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path in (folder, folder.parent):
+            _flush(path)
     except OSError as error:
-        raise StartRefused(
-            "data_folder_unusable",
-            f"cannot make {folder}: {error.strerror}; give ANVILMQ_DATA_DIR a folder this user may write",
-        ) from error
-    if not os.access(folder / "db", os.W_OK | os.X_OK):
+        raise _unusable(folder, error) from error
+    if not os.access(made, os.W_OK | os.X_OK):
         raise StartRefused(
             "data_folder_unusable",
             f"{folder} is not writable for user {os.getuid()}: change its owner or ANVILMQ_DATA_DIR",
         )
+
+
+def _flush(folder: Path) -> None:
+    """The database flushes its own folder; what names that one is flushed here."""
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        # The parent may be somebody else's, and is then no news.
+        return
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        # A file system that cannot flush a folder says so in this way.
+        if error.errno != errno.EINVAL:
+            raise
+    finally:
+        os.close(opened)
+
+
+def _unusable(path: Path, error: OSError) -> StartRefused:
+    return StartRefused(
+        "data_folder_unusable",
+        f"cannot make {path}: {error.strerror}; give ANVILMQ_DATA_DIR a folder this user may write",
+    )
 
 
 def check_mount(folder: Path, allowed: str, mountinfo: str | None = None) -> str | None:
@@ -123,7 +159,7 @@ def check_mount(folder: Path, allowed: str, mountinfo: str | None = None) -> str
             return None
         mountinfo = Path("/proc/self/mountinfo").read_text("utf-8", "replace")
     kind = _file_system(folder.resolve(), mountinfo)
-    if kind in NETWORK_FILE_SYSTEMS and kind != allowed:
+    if kind.split(".")[0] in NETWORK_FILE_SYSTEMS and kind != allowed:
         raise StartRefused(
             "file_system_unsafe",
             f"{folder} lies on {kind}, where locks and flushes cannot be trusted: use a block volume, or accept the risk "
@@ -152,7 +188,7 @@ def _file_system(path: Path, mountinfo: str) -> str:
         fields = left.split(" ")
         if len(fields) < 5 or not right:
             continue
-        point = fields[4].replace("\\040", " ")
+        point = _ESCAPED.sub(lambda match: chr(int(match[1], 8)), fields[4])
         if (path == Path(point) or Path(point) in path.parents) and len(point) >= len(best):
             best, kind = point, right.split(" ")[0]
     return kind
