@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
-from anvilmq_broker.domain import commands
+from anvilmq_broker.domain import commands, schedule_words
 from anvilmq_broker.gateway import definitions, limits, mapping, validate
 from anvilmq_broker.gateway.context import Call, Context
 from anvilmq_broker.gateway.refusals import Rejected, required
 from anvilmq_proto.v1 import scheduler_service_pb2 as pb
 
+DEFAULT_PREVIEW: Final = 5
+MAX_PREVIEW: Final = 100
 _NOT_FOUND: Final = "SCHEDULER_NOT_FOUND"
 
 
@@ -88,6 +91,22 @@ async def trigger_scheduler(
     await _reach_stored(context, call, name)
     done = await context.submit(commands.TriggerScheduler(name, run_key), commands.TriggeredScheduler)
     return pb.TriggerSchedulerResponse(job_id=mapping.job_id(done.run), existing=done.existing)
+
+
+async def preview_schedule(
+    context: Context, _call: Call, request: pb.PreviewScheduleRequest
+) -> pb.PreviewScheduleResponse:
+    """The next ticks, the expression in words, what the clocks' changes do to it; nothing is stored."""
+    spec = definitions.schedule_of(request, "schedule")
+    count = validate.number(request.count, "count", 0, MAX_PREVIEW) or DEFAULT_PREVIEW
+    after_ms = validate.instant(request.after_at_ms, "after_at_ms") or context.clock.wall_ms()
+    # Ticks that are decades apart take a second to find: other calls go on meanwhile.
+    found = await asyncio.to_thread(schedule_words.preview, spec, after_ms, count)
+    return pb.PreviewScheduleResponse(
+        ticks=[pb.SchedulePreviewTick(at_ms=tick.at_ms, local=tick.local) for tick in found.ticks],
+        description=found.description,
+        warnings=found.warnings,
+    )
 
 
 async def _find(context: Context, call: Call, name: str) -> commands.SchedulerRecord:
