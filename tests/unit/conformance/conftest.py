@@ -1,17 +1,21 @@
 """The stores and brokers that every test of this folder runs against."""
 
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from anvilmq_broker.domain import limits
+from anvilmq_broker.engine.inproc import InprocEngine
 from anvilmq_broker.store import protocol
 from anvilmq_broker.store.libsql.store import LibsqlStore
 from anvilmq_broker.store.memory import MemoryStore
 from tests.support.chance import SeededChance
 from tests.support.clock import FakeClock
+from tests.support.socket_engine import SocketEngine
 from tests.support.store_driver import StoreDriver
+from tests.unit.conformance.lab import Lab
 
 OpenStore = Callable[[], protocol.Store]
 
@@ -52,3 +56,23 @@ def store(open_store: OpenStore, clock: FakeClock) -> Iterator[StoreDriver]:
     driver = StoreDriver(open_store, clock)
     yield driver
     driver.store.stop()
+
+
+@pytest.fixture(params=["memory", "libsql", "libsql behind a socket"])
+def lab(request: pytest.FixtureRequest, tmp_path: Path, chance: SeededChance) -> Iterator[Lab]:
+    """The engine over each store in process, and over the default one through its socket."""
+    memory = MemoryStore(chance=chance)
+
+    def open_store() -> protocol.Store:
+        return memory if request.param == "memory" else LibsqlStore(tmp_path / "data", chance=chance)
+
+    # The path of a Unix socket is short, pytest's folders are not.
+    with tempfile.TemporaryDirectory(prefix="anvilmq-") as folder:
+        path = Path(folder) / "engine"
+
+        def make_engine(store: protocol.Store, clock: FakeClock) -> InprocEngine:
+            if request.param == "libsql behind a socket":
+                return SocketEngine(store, clock, path)
+            return InprocEngine(store, clock, held=True)
+
+        yield Lab(open_store, make_engine)
