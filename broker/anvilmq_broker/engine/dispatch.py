@@ -36,7 +36,7 @@ class Line:
 class Pool:
     """Slots that serve some queues: a pool of a session, or the one grant of a waiting ClaimJobs."""
 
-    __slots__ = ("concurrency", "credit", "id", "lines", "peer", "queues", "slot")
+    __slots__ = ("concurrency", "credit", "id", "in_a_row", "lines", "peer", "queues", "slot")
 
     def __init__(self, id: int, peer: Peer, queues: list[str], slot: protocol.Slot) -> None:
         self.id = id
@@ -45,6 +45,7 @@ class Pool:
         self.slot = slot
         self.concurrency = 0
         self.credit = 0
+        self.in_a_row = 0
         self.lines: list[Line] = []
 
 
@@ -239,7 +240,16 @@ class Dispatcher:
         return None
 
     def _serve(self, line: Line, pool: Pool) -> None:
+        """Use up one of the pool's credit; then it is another's turn.
+
+        A pool that prefetches (credit beyond its slots: its jobs are short) keeps its turn for as many jobs as it has
+        slots. Spread one by one, short jobs would travel in frames of one, which cost more than the jobs.
+        """
         pool.credit -= 1
+        pool.in_a_row += 1
+        if pool.credit > pool.concurrency and pool.in_a_row < pool.concurrency:
+            return
+        pool.in_a_row = 0
         del line.ring[pool]
         if pool.credit:
             line.ring[pool] = None
