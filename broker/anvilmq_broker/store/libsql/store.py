@@ -170,7 +170,7 @@ class LibsqlStore:
         return {
             (self.queue_names[key >> 4], key & 15): jobs
             for key, jobs in self.count_by_id.items()
-            if jobs and key & 15 <= State.CANCELLED
+            if jobs and key & 15 <= State.CANCELLED and key >> 4 in self.queue_names
         }
 
     def export(self) -> dict[str, list[tuple[object, ...]]]:

@@ -81,11 +81,14 @@ class Upkeep:
 
     def make_room(self, sql: Sql) -> None:
         """The volume is full: give up the ballast, so that what frees room can be written."""
-        self._has_space = False
-        self._last_look = self._monotonic()
+        self._no_room()
         if self._ballast.drop():
             self._warn("the volume is full: the ballast was given up; free space, or grow the volume")
         self._checkpoint(sql, "PASSIVE")
+
+    def _no_room(self) -> None:
+        self._has_space = False
+        self._last_look, self._since_look = self._monotonic(), 0
 
     def _checkpoint(self, sql: Sql, how: str) -> None:
         self._since_checkpoint = 0
@@ -94,7 +97,7 @@ class Upkeep:
         except StorageFull:
             # The WAL goes on growing instead. What was committed is safe in it.
             sql.connection.was_full = False
-            self._has_space = False
+            self._no_room()
             self._warn("the volume is full: the write-ahead log could not be folded in; free space, or grow the volume")
 
 
