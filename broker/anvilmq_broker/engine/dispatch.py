@@ -36,7 +36,7 @@ class Line:
 class Pool:
     """Slots that serve some queues: a pool of a session, or the one grant of a waiting ClaimJobs."""
 
-    __slots__ = ("concurrency", "credit", "id", "in_a_row", "lines", "peer", "queues", "slot")
+    __slots__ = ("concurrency", "credit", "id", "in_a_row", "lines", "peer", "queues", "silent", "slot")
 
     def __init__(self, id: int, peer: Peer, queues: list[str], slot: protocol.Slot) -> None:
         self.id = id
@@ -46,6 +46,7 @@ class Pool:
         self.concurrency = 0
         self.credit = 0
         self.in_a_row = 0
+        self.silent = False
         self.lines: list[Line] = []
 
 
@@ -97,6 +98,16 @@ class Dispatcher:
     def take_back(self, pool: Pool) -> None:
         """No job may be sent to this pool until it is given credit again."""
         pool.credit = 0
+
+    def hush(self, pool: Pool) -> None:
+        """Its worker has let a lease run out: send it nothing until it is heard of. Its credit stays."""
+        pool.silent = True
+
+    def heard(self, pool: Pool) -> None:
+        """Its worker is there."""
+        if pool.silent:
+            pool.silent = False
+            self.add_credit(pool, 0)
 
     def is_served(self, queue: str) -> bool:
         """Whether any pool serves the queue; its credit does not count [9.9]."""
@@ -228,14 +239,14 @@ class Dispatcher:
             self.give_back(slot.handle)
 
     def _next_pool(self, line: Line) -> Pool | None:
-        """The pool whose turn it is; those without credit, or whose peer does not read, leave the ring."""
+        """The pool whose turn it is; those without credit, silent, or whose peer does not read, leave the ring."""
         ring = line.ring
         while ring:
             pool = next(iter(ring))
-            if pool.credit and not pool.peer.congested:
+            if pool.credit and not pool.silent and not pool.peer.congested:
                 return pool
             del ring[pool]
-            if pool.credit:
+            if pool.credit and not pool.silent:
                 self._congested[pool] = None
         return None
 

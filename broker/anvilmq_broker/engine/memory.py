@@ -119,6 +119,8 @@ class Memory:
         # The oldest last: each goes to the front of its class, before those reaped earlier.
         expired = self.leases.pop_expired(self._clock.monotonic_ms(), MAX_REAPED)
         expired.sort(key=lambda lease: -lease.number)
+        for lease in expired:
+            self.sessions.fell_silent(lease)
         overdue = [self.leases.find(token) for token in self._timeouts.pop_due(now_ms, MAX_REAPED)]
         reap = commands.Reap(
             stalled=[lease.ref for lease in expired],

@@ -28,7 +28,17 @@ RECENT_CLAIM_MS: Final = 60_000
 class Session:
     """A worker's stream, as one gateway holds it."""
 
-    __slots__ = ("closed", "connected_at_ms", "draining", "last_seen_at_ms", "number", "peer", "pools", "worker")
+    __slots__ = (
+        "closed",
+        "connected_at_ms",
+        "draining",
+        "last_seen_at_ms",
+        "number",
+        "peer",
+        "pools",
+        "silent",
+        "worker",
+    )
 
     def __init__(self, peer: Peer, number: int, worker: commands.WorkerIdentity, now_ms: int) -> None:
         self.peer = peer
@@ -39,6 +49,7 @@ class Session:
         self.last_seen_at_ms = now_ms
         self.draining = False
         self.closed = False
+        self.silent = False
 
 
 class _Caller(msgspec.Struct):
@@ -94,6 +105,7 @@ class Sessions:
         """The worker can take more; credit of an unknown pool is dropped."""
         session = self._by_key.get((peer.id, message.session))
         if session is not None:
+            self._heard(session)
             for pool_id, jobs in message.credits:
                 if (pool := session.pools.get(pool_id)) is not None:
                     self._dispatcher.add_credit(pool, jobs)
@@ -120,6 +132,18 @@ class Sessions:
         session = self._by_key.get((peer.id, number))
         if session is not None:
             session.last_seen_at_ms = self._clock.wall_ms()
+            self._heard(session)
+
+    def fell_silent(self, lease: Lease) -> None:
+        """The lease ran out unheard: its worker may be frozen. No job goes there until a word comes from it.
+
+        Otherwise a job that stalls would go to the same worker again and again, while its stream stands, and fail.
+        """
+        session = self.of_lease(lease)
+        if session is not None:
+            session.silent = True
+            for pool in session.pools.values():
+                self._dispatcher.hush(pool)
 
     def drop_peer(self, peer: Peer) -> None:
         """A gateway is gone, and all its sessions with it."""
@@ -136,6 +160,8 @@ class Sessions:
 
     def renew(self, ref: commands.LeaseRef, worker_id: str) -> commands.Interrupt | None:
         """A full lease from now; what the holder must be told instead when the lease is lost or to be cancelled."""
+        if (session := self._by_worker.get(worker_id)) is not None:
+            self._heard(session)
         lease = self._leases.renew(ref, worker_id, self._clock.monotonic_ms())
         if lease is None:
             return commands.Interrupt(ref.number, ref.created_ms, ref.token, InterruptCause.LEASE_LOST)
@@ -198,6 +224,12 @@ class Sessions:
         session.pools[pool.id] = opened
         self._by_handle[opened.slot.handle] = session
         self._dispatcher.open(opened)
+
+    def _heard(self, session: Session) -> None:
+        if session.silent:
+            session.silent = False
+            for pool in session.pools.values():
+                self._dispatcher.heard(pool)
 
     def _end(self, session: Session) -> None:
         session.closed = True

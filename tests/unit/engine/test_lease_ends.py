@@ -52,11 +52,31 @@ async def test_the_dead_token_settles_nothing_and_the_new_holder_keeps_the_job()
         worker = await rig.working(credit=2)
         ref = await rig.add_one()
         await rig.engine.advance(31_000)
+        worker.credit(0)
+        await rig.engine.advance(0)
         old, new = worker.deliveries
         settled = await rig.settle(bundles.complete(old))
         assert [one.reason for one in settled.refused] == ["LEASE_LOST"]
         assert (await rig.settle(bundles.complete(new))).refused == []
         assert await rig.state(ref) is State.COMPLETED
+
+
+@rule("1.5")
+async def test_a_worker_that_let_a_lease_run_out_unheard_gets_nothing_until_a_word_comes_from_it() -> None:
+    async with Rig() as rig:
+        frozen = await rig.working(credit=5)
+        ref = await rig.add_one()
+        await rig.engine.advance(31_000)
+        await rig.engine.advance(31_000)
+        job = await rig.job(ref)
+        assert (job.state, job.stalled) == (State.WAITING, 1)
+        healthy = await rig.working(credit=1, worker_id="healthy")
+        assert [delivery.number for delivery in healthy.deliveries] == [ref.number]
+        later = await rig.add_one()
+        assert len(frozen.deliveries) == 1
+        frozen.credit(0)
+        await rig.engine.advance(0)
+        assert frozen.deliveries[-1].number == later.number
 
 
 @rule("1.5")
