@@ -84,7 +84,8 @@ class Upkeep:
         self._no_room()
         if self._ballast.drop():
             self._warn("the volume is full: the ballast was given up; free space, or grow the volume")
-        self._checkpoint(sql, "PASSIVE")
+        # The ballast is as large as the log may become: there is room to fold it in, and then that of the log itself.
+        self._checkpoint(sql, "TRUNCATE")
 
     def _no_room(self) -> None:
         self._has_space = False
