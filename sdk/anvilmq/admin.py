@@ -11,6 +11,7 @@ from typing import Final
 from anvilmq._transport import Method, Req, Resp, Transport, method
 from anvilmq_proto.v1 import job_service_pb2 as job
 from anvilmq_proto.v1 import receipt_service_pb2 as receipt
+from anvilmq_proto.v1 import scheduler_service_pb2 as scheduler
 from anvilmq_proto.v1 import system_service_pb2 as system
 from anvilmq_proto.v1 import worker_service_pb2 as worker
 
@@ -41,6 +42,36 @@ _RELEASE_RECEIPT = method(
     "ReceiptService", "ReleaseReceipt", receipt.ReleaseReceiptRequest, receipt.ReleaseReceiptResponse
 )
 _DELETE_RECEIPT = method("ReceiptService", "DeleteReceipt", receipt.DeleteReceiptRequest, receipt.DeleteReceiptResponse)
+_UPSERT_SCHEDULER = method(
+    "SchedulerService", "UpsertScheduler", scheduler.UpsertSchedulerRequest, scheduler.UpsertSchedulerResponse
+)
+_GET_SCHEDULER = method(
+    "SchedulerService", "GetScheduler", scheduler.GetSchedulerRequest, scheduler.GetSchedulerResponse
+)
+_LIST_SCHEDULERS = method(
+    "SchedulerService", "ListSchedulers", scheduler.ListSchedulersRequest, scheduler.ListSchedulersResponse
+)
+_DELETE_SCHEDULER = method(
+    "SchedulerService", "DeleteScheduler", scheduler.DeleteSchedulerRequest, scheduler.DeleteSchedulerResponse
+)
+_SET_SCHEDULER_SUSPENDED = method(
+    "SchedulerService",
+    "SetSchedulerSuspended",
+    scheduler.SetSchedulerSuspendedRequest,
+    scheduler.SetSchedulerSuspendedResponse,
+)
+_TRIGGER_SCHEDULER = method(
+    "SchedulerService", "TriggerScheduler", scheduler.TriggerSchedulerRequest, scheduler.TriggerSchedulerResponse
+)
+_PREVIEW_SCHEDULE = method(
+    "SchedulerService", "PreviewSchedule", scheduler.PreviewScheduleRequest, scheduler.PreviewScheduleResponse
+)
+_LIST_DEFINITIONS = method(
+    "SystemService", "ListDefinitions", system.ListDefinitionsRequest, system.ListDefinitionsResponse
+)
+_RELEASE_DEFINITION = method(
+    "SystemService", "ReleaseDefinition", system.ReleaseDefinitionRequest, system.ReleaseDefinitionResponse
+)
 _GET_SERVER_INFO = method("SystemService", "GetServerInfo", system.GetServerInfoRequest, system.GetServerInfoResponse)
 
 
@@ -173,7 +204,69 @@ class Admin:
         """Free a key whoever has it. A missing receipt is no error. A repeat may hit the next holder."""
         return await self._call(_DELETE_RECEIPT, request, timeout_s)
 
+    # ------------------------------------------------------------------------------------------ schedulers
+
+    async def upsert_scheduler(
+        self, request: scheduler.UpsertSchedulerRequest, *, timeout_s: float | None = None
+    ) -> scheduler.UpsertSchedulerResponse:
+        """Make or change a recurring definition, idempotent by content. Safe to repeat.
+
+        Raises ScheduleInvalid, TimeZoneUnknown, OwnedByCrd; AlreadyExists for an owner that it does not belong to.
+        """
+        return await self._call(_UPSERT_SCHEDULER, request, timeout_s)
+
+    async def get_scheduler(
+        self, request: scheduler.GetSchedulerRequest, *, timeout_s: float | None = None
+    ) -> scheduler.GetSchedulerResponse:
+        """A recurring definition. Raises SchedulerNotFound."""
+        return await self._call(_GET_SCHEDULER, request, timeout_s)
+
+    async def list_schedulers(
+        self, request: scheduler.ListSchedulersRequest, *, timeout_s: float | None = None
+    ) -> scheduler.ListSchedulersResponse:
+        """A page of the recurring definitions, by name. A page may be short; an empty token ends."""
+        return await self._call(_LIST_SCHEDULERS, request, timeout_s)
+
+    async def delete_scheduler(
+        self, request: scheduler.DeleteSchedulerRequest, *, timeout_s: float | None = None
+    ) -> scheduler.DeleteSchedulerResponse:
+        """Delete a recurring definition; its jobs go on. Raises SchedulerNotFound, OwnedByCrd.
+
+        Safe to repeat with `allow_missing`.
+        """
+        return await self._call(_DELETE_SCHEDULER, request, timeout_s)
+
+    async def set_scheduler_suspended(
+        self, request: scheduler.SetSchedulerSuspendedRequest, *, timeout_s: float | None = None
+    ) -> scheduler.SetSchedulerSuspendedResponse:
+        """Suspend or resume a recurring definition. Raises SchedulerNotFound, OwnedByCrd. Safe to repeat."""
+        return await self._call(_SET_SCHEDULER_SUSPENDED, request, timeout_s)
+
+    async def trigger_scheduler(
+        self, request: scheduler.TriggerSchedulerRequest, *, timeout_s: float | None = None
+    ) -> scheduler.TriggerSchedulerResponse:
+        """One run now, whatever the schedule says. Raises SchedulerNotFound. Safe to repeat with a `run_key`."""
+        return await self._call(_TRIGGER_SCHEDULER, request, timeout_s)
+
+    async def preview_schedule(
+        self, request: scheduler.PreviewScheduleRequest, *, timeout_s: float | None = None
+    ) -> scheduler.PreviewScheduleResponse:
+        """The next ticks of a schedule, and what it says in words. Raises ScheduleInvalid, TimeZoneUnknown."""
+        return await self._call(_PREVIEW_SCHEDULE, request, timeout_s)
+
     # ---------------------------------------------------------------------------------------------- system
+
+    async def list_definitions(
+        self, request: system.ListDefinitionsRequest, *, timeout_s: float | None = None
+    ) -> system.ListDefinitionsResponse:
+        """A page of the definitions that custom resources own, by kind, namespace and name of the owner."""
+        return await self._call(_LIST_DEFINITIONS, request, timeout_s)
+
+    async def release_definition(
+        self, request: system.ReleaseDefinitionRequest, *, timeout_s: float | None = None
+    ) -> system.ReleaseDefinitionResponse:
+        """Take the owner off a definition, which goes on; that of another uid stays. Safe to repeat."""
+        return await self._call(_RELEASE_DEFINITION, request, timeout_s)
 
     async def get_server_info(
         self, request: system.GetServerInfoRequest, *, timeout_s: float | None = None

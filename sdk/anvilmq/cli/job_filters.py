@@ -33,6 +33,7 @@ class FilterFlags(TypedDict):
     ]
     name: Annotated[str | None, _option("--name", "NAME", "Of that name.")]
     label: Annotated[list[str] | None, _option("--label", "KEY=VALUE", "With that label. May be repeated.")]
+    scheduler: Annotated[str | None, _option("--scheduler", "NAME", "Made by that schedule.")]
     since: Annotated[str | None, _option("--since", "DURATION", "Added within that time, such as 2h.")]
     before: Annotated[str | None, _option("--before", "DURATION", "Added longer ago than that, such as 7d.")]
     finish_reason: Annotated[
@@ -52,6 +53,7 @@ def from_flags(flags: FilterFlags, now_ms: int) -> JobFilter:
     return JobFilter(
         queue=flags["queue"] or "",
         name=flags["name"] or "",
+        scheduler=flags["scheduler"] or "",
         states=[values.enum_name("--state", types_pb2.JobState, state) for state in flags["state"] or ()],
         labels=values.pairs("--label", flags["label"]),
         created_after_at_ms=ago_ms("--since", flags["since"]),

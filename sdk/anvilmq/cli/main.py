@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import typer
 
-from anvilmq.cli import adds, dev, exits, jobs, loads, receipts, versions, workers
+from anvilmq.cli import adds, dev, exits, jobs, loads, receipts, schedules, versions, workers
 from anvilmq.cli.command import Connection, World, register, shared_options, with_signature
 from anvilmq.cli.terminal import Terminal
 
@@ -56,6 +56,7 @@ def build_app() -> typer.Typer:
     register(app, "load", loads.load)
     app.add_typer(_jobs(), name="job")
     app.add_typer(_workers(), name="worker")
+    app.add_typer(_schedules(), name="schedule")
     app.add_typer(_receipts(), name="receipt")
     register(app, "version", versions.version)
     return app
@@ -77,6 +78,20 @@ def _workers() -> typer.Typer:
     register(group, "run", workers.run, prints_data=False)
     register(group, "list", workers.list_workers)
     register(group, "drain", workers.drain)
+    return group
+
+
+def _schedules() -> typer.Typer:
+    group = _group("Make, list, preview, run and suspend schedules: jobs that come again and again.")
+    register(group, "list", schedules.list_schedules)
+    register(group, "get", schedules.get_schedule)
+    register(group, "preview", schedules.preview)
+    register(group, "run", schedules.run)
+    register(group, "suspend", schedules.suspend)
+    register(group, "resume", schedules.resume)
+    register(group, "rm", schedules.remove)
+    register(group, "apply", schedules.apply)
+    register(group, "lint", schedules.lint)
     return group
 
 

@@ -46,5 +46,8 @@ def _is_block(value: Any) -> bool:
 def _scalar(value: Any) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _NOT_TEXT:
         return value
+    if isinstance(value, float) and "." not in (text := json.dumps(value)):
+        # Without a point, YAML 1.1 reads 1e-06 as a text.
+        return text.replace("e", ".0e")
     # A JSON scalar is a YAML scalar, but for some characters.
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))

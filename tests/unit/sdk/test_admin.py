@@ -9,14 +9,23 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from anvilmq import errors
 from anvilmq.admin import Admin
-from anvilmq_proto.v1 import job_service_pb2, receipt_service_pb2, system_service_pb2, worker_service_pb2
+from anvilmq_proto.v1 import (
+    job_service_pb2,
+    receipt_service_pb2,
+    scheduler_service_pb2,
+    system_service_pb2,
+    worker_service_pb2,
+)
 from tests.unit.sdk.cli.shell import FakeTransport
 
 BUILT = {
     job_service_pb2: "AddJob AddJobBulk GetJob ListJobs WaitJob ListJobLogs CancelJob",
     worker_service_pb2: "ClaimJobs SettleJobs RenewLeases ReportProgress AppendJobLogs ListWorkers DrainWorker",
     receipt_service_pb2: "GetReceipt ListReceipts ReleaseReceipt DeleteReceipt",
-    system_service_pb2: "GetServerInfo",
+    scheduler_service_pb2: (
+        "UpsertScheduler GetScheduler ListSchedulers DeleteScheduler SetSchedulerSuspended TriggerScheduler PreviewSchedule"
+    ),
+    system_service_pb2: "GetServerInfo ListDefinitions ReleaseDefinition",
 }
 RPCS = [(module, name) for module, names in BUILT.items() for name in names.split()]
 LONGER = {"AddJobBulk": 30, "ListJobs": 30, "SettleJobs": 30}

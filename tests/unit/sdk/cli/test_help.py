@@ -31,6 +31,8 @@ def test_there_are_the_commands_of_the_design() -> None:
         "dev", "add", "load", "version",
         "job list", "job get", "job why", "job logs", "job wait", "job cancel",
         "worker run", "worker list", "worker drain",
+        "schedule list", "schedule get", "schedule preview", "schedule run", "schedule suspend", "schedule resume",
+        "schedule rm", "schedule apply", "schedule lint",
         "receipt list", "receipt get", "receipt release", "receipt rm",
     }  # fmt: skip
 

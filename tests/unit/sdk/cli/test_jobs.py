@@ -37,7 +37,7 @@ def test_a_table_is_not_cut_where_nobody_watches_and_fits_the_screen_where_someb
 def test_wide_shows_more_columns(shell: Shell) -> None:
     shell.broker.answer("ListJobs", jobs.ListJobsResponse(jobs=[failed(labels={"tenant": "42"})]))
     header, row = shell.run("job", "list", "-o", "wide").out.splitlines()
-    assert header.split()[-3:] == ["WORKER", "KEY", "LABELS"]
+    assert header.split()[-4:] == ["WORKER", "KEY", "SCHEDULE", "LABELS"]
     assert "attempts_exhausted" in row
     assert row.endswith("tenant=42")
 
