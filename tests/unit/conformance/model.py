@@ -29,6 +29,12 @@ from tests.support.clock import FakeClock
 
 QUEUES: Final = ("a", "b")
 NAMES: Final = ("n", "m")
+OFTEN: Final = {
+    "queue": st.sampled_from("aaab"),
+    "name": st.sampled_from("nnnm"),
+    "key": st.sampled_from(["k1", "k1", "k2"]),
+}
+"""Mostly the same, so that what happens happens to the same keys and lines."""
 BOUNDS: Final = limits.Limits(max_queue_jobs=12)
 POLICIES: Final = (
     None,
@@ -53,15 +59,15 @@ def a_job(*, lifo: bool, delay_ms: int, key: str, singleton: bool, **fields: Any
 
 new_jobs = st.builds(
     a_job,
-    queue=st.sampled_from(QUEUES),
-    name=st.sampled_from(NAMES),
+    queue=OFTEN["queue"],
+    name=OFTEN["name"],
     data=st.sampled_from([b"", b"x", b"\x00yy"]),
     content_type=st.sampled_from(["", "text/plain"]),
     priority=st.sampled_from([0, 0, 0, 1, 2_097_151]),
     delay_ms=st.sampled_from([0, 0, 0, 0, 1, 50, 5_000]),
     expires_after_ms=st.sampled_from([0, 0, 0, 60, 10_000]),
     lifo=st.sampled_from([False, False, False, True]),
-    key=st.sampled_from(["", "", "k1", "k2", "k3"]),
+    key=st.sampled_from(["", "", "", "k1", "k1", "k2"]),
     singleton=st.booleans(),
     labels=st.sampled_from([None, None, {"l": "1"}]),
     policy=st.sampled_from(POLICIES),
@@ -253,16 +259,13 @@ class StoreMachine(RuleBasedStateMachine):
         self._send(commands.CancelJob(self._job(data), reason), more)
 
     @precondition(lambda self: self._jobs)
-    @rule(
-        data=st.data(), queue=st.sampled_from(QUEUES), key=st.sampled_from(["k1", "k2"]), free=st.booleans(), more=more
-    )
-    def free_key(self, data: st.DataObject, queue: str, key: str, free: bool, more: bool) -> None:
+    @rule(data=st.data(), place=st.fixed_dictionaries(OFTEN), any_holder=st.booleans(), more=more)
+    def free_key(self, data: st.DataObject, place: dict[str, str], any_holder: bool, more: bool) -> None:
         """Release or delete a key."""
-        name = data.draw(st.sampled_from(NAMES))
-        if free:
-            self._send(commands.DeleteReceipt(queue, name, key), more)
+        if any_holder:
+            self._send(commands.DeleteReceipt(**place), more)
         else:
-            self._send(commands.ReleaseReceipt(queue, name, key, self._job(data)), more)
+            self._send(commands.ReleaseReceipt(**place, expected=self._job(data)), more)
 
     # ------------------------------------------------------------------------------------- the world around
 
