@@ -1,5 +1,7 @@
 """One transaction: what is refused alone, what a rollback takes back, in rows and in memory."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -298,6 +300,20 @@ def test_progress_does_not_write_the_payload_again(store: StoreDriver, folder: P
     for n in range(10):
         store.send(commands.Report(lease, str(n)))
     assert (folder / "db" / "anvilmq.db-wal").stat().st_size < 1 << 20
+
+
+def test_a_batch_is_freed_when_it_is_over(store: StoreDriver) -> None:
+    gc.disable()
+    try:
+        batch = inner(store).begin(store.now_ms)
+        batch.apply([good(), bad(), good()], lambda _: None)
+        batch.claim("mail", slots(1))
+        batch.commit()
+        over = weakref.ref(batch)
+        del batch
+        assert over() is None
+    finally:
+        gc.enable()
 
 
 @rule("1.4")

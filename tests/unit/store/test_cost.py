@@ -204,6 +204,16 @@ def test_every_hot_statement_was_measured(steps: tuple[Steps, Steps]) -> None:
     assert sorted(name for name in statements.load() if hot(name) and name not in measured_names) == []
 
 
+def test_nothing_that_a_broker_does_leaves_the_log_pinned(tmp_path: Path) -> None:
+    filled(tmp_path, 1_000)
+    driver = StoreDriver(lambda: LibsqlStore(tmp_path, chance=SeededChance()), FakeClock())
+    assert isinstance(driver.store, LibsqlStore)
+    connection = driver.store._open_sql().connection
+    pinned = [did for did in plays(driver) if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)") != [(0, 0, 0)]]
+    driver.store.stop()
+    assert pinned == []
+
+
 def test_a_walk_of_the_table_would_be_seen(tmp_path: Path) -> None:
     noted = []
     for jobs in (100, 200):

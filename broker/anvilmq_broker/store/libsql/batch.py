@@ -54,6 +54,22 @@ class Staged(msgspec.Struct):
     counts: dict[int, int]
     bytes: int = 0
 
+    def take_front(self) -> int:
+        """The next falling number for the front of a class."""
+        self.next_front -= 1
+        return self.next_front + 1
+
+    def copy(self) -> Staged:
+        """As it is now, for `restore`."""
+        return msgspec.structs.replace(
+            self, new=dict(self.new), next_ready_at=dict(self.next_ready_at), counts=dict(self.counts)
+        )
+
+    def restore(self, kept: Staged) -> None:
+        """Be again what `copy` gave."""
+        for field in self.__struct_fields__:
+            setattr(self, field, getattr(kept, field))
+
 
 class LibsqlBatch:
     """An open transaction; see protocol.Batch."""
@@ -69,7 +85,8 @@ class LibsqlBatch:
         self._store = store
         self._first_front = staged.next_front
         self._deleted = False
-        self.moment = job.Moment(now_ms, store.chance.spread, self._front)
+        # Nothing here may lead back to the batch: it is freed when it is over, without a collection.
+        self.moment = job.Moment(now_ms, store.chance.spread, staged.take_front)
 
     # ------------------------------------------------------------------------------------------- commands
 
@@ -254,10 +271,6 @@ class LibsqlBatch:
             self.set_next_ready_at(queue, at)
         return at
 
-    def _front(self) -> int:
-        self.staged.next_front -= 1
-        return self.staged.next_front + 1
-
     def _run(self, carry_out: CarryOut, group: list[commands.Command], slots: _Slots) -> list[Applied]:
         try:
             return self._in_savepoint(carry_out, group, slots)
@@ -273,12 +286,7 @@ class LibsqlBatch:
         return applied
 
     def _in_savepoint(self, carry_out: CarryOut, group: list[commands.Command], slots: _Slots) -> list[Applied]:
-        kept = msgspec.structs.replace(
-            self.staged,
-            new=dict(self.staged.new),
-            next_ready_at=dict(self.staged.next_ready_at),
-            counts=dict(self.staged.counts),
-        )
+        kept = self.staged.copy()
         logged = self.log.mark()
         self.sql.connection.execute("SAVEPOINT run")
         try:
@@ -286,7 +294,7 @@ class LibsqlBatch:
         except Constraint:
             self.sql.connection.execute("ROLLBACK TO run")
             self.sql.connection.execute("RELEASE run")
-            self.staged = kept
+            self.staged.restore(kept)
             self.log.reset(logged)
             slots.give_back()
             raise

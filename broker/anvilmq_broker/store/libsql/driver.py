@@ -91,14 +91,17 @@ class Connection:
             # A statement without columns gives None, not an empty list.
             return self._inner.execute(sql, tuple(args)).fetchall() or []
         except ValueError as error:
-            mapped = translate(error)
-            self.was_full |= isinstance(mapped, StorageFull)
-            raise mapped from error
+            raise self._translated(error) from error
         except BaseException as error:
             if type(error).__name__ != "PanicException":
                 raise
             # The driver's own word for what it did not expect: text in the file that is no text.
             raise Corrupt(f"the driver gave up: {error}") from error
+
+    def _translated(self, error: ValueError) -> StoreError:
+        told = translate(error)
+        self.was_full |= isinstance(told, StorageFull)
+        return told
 
     def close(self) -> None:
         """Close, which folds the WAL in when nobody else has the file open; later use fails."""

@@ -35,6 +35,7 @@ class Candidate(msgspec.Struct, gc=False):
     finish_reason: int
     key: str
     labels: dict[str, str] | None
+    scheduler: str = ""
 
     @property
     def terminal(self) -> bool:
