@@ -27,13 +27,17 @@ class Kind(IntEnum):
     RETRIED = 15
     CANCEL_REQUESTED = 16
     REMOVED = 17
+    SCHEDULER_TICKED = 24
+    SCHEDULER_SKIPPED = 25
+    SCHEDULER_CHANGED = 26
 
 
 class Run(msgspec.Struct, array_like=True):
     """Neighbouring events that differ only in their jobs.
 
     jobs: (number, created_ms, attempt) of each, flat. at_ms is the commit's. due_at_ms, matched_by, finish_reason: 0
-    when they do not apply. error: (type, message) of RETRYING and FAILED.
+    when they do not apply. error: (type, message) of RETRYING and FAILED. scheduler, tick_ms: of SCHEDULER_*, which have
+    the job of the tick, or none (zeros).
     """
 
     kind: int
@@ -47,6 +51,8 @@ class Run(msgspec.Struct, array_like=True):
     due_at_ms: int = 0
     matched_by: int = 0
     error: tuple[str, str] | None = None
+    scheduler: str = ""
+    tick_ms: int = 0
 
 
 class Log:
@@ -88,6 +94,14 @@ class Log:
                 due_at_ms, matched_by, error,
             )
         )  # fmt: skip
+
+    def add_tick(
+        self, kind: Kind, scheduler: str, tick_ms: int = 0, queue: str = "", name: str = "", job: tuple[int, int] = (0, 0)
+    ) -> None:
+        """Append an event of a definition; job: (number, created_ms) of the run."""
+        self.count += 1
+        self._last = ()
+        self.runs.append(Run(kind, queue, name, 0, 0, [*job, 0], scheduler=scheduler, tick_ms=tick_ms))
 
     def append(self, run: Run) -> None:
         """Append the events of a run, one by one."""

@@ -26,12 +26,21 @@ class Moment(msgspec.Struct, frozen=True):
     front: Callable[[], int]
 
 
+class Origin(msgspec.Struct, frozen=True):
+    """The definition whose tick or trigger made a job. number: the store's own, never used again."""
+
+    number: int
+    scheduler: str
+    tick_ms: int
+
+
 class Job(msgspec.Struct, frozen=True):
     """The narrow row of a job.
 
     run_at_ms: due or arrival time. ready_at_ms, ready_seq: place in the queue's line, None = out of it (active,
     terminal, parked). token: set exactly while active. last_*: the settlement that ended the last settled attempt, for
-    its replay. expires_at_ms, timeout_at_ms, started_at_ms, finished_at_ms, finish_reason: 0 = none.
+    its replay. expires_at_ms, timeout_at_ms, started_at_ms, finished_at_ms, finish_reason: 0 = none. caused_by: the run
+    that took the place of this one.
     """
 
     number: int
@@ -63,6 +72,13 @@ class Job(msgspec.Struct, frozen=True):
     key: str = ""
     singleton: bool = False
     revision: int = 0
+    origin: Origin | None = None
+    caused_by: commands.JobRef | None = None
+
+    @property
+    def scheduler(self) -> str:
+        """Name of the definition that made it, "" when none did."""
+        return self.origin.scheduler if self.origin else ""
 
     @property
     def terminal(self) -> bool:
@@ -148,8 +164,10 @@ def merge_policy(patch: commands.PolicyPatch | None, queue: commands.PolicyPatch
 DEFAULT_POLICY: Final = commands.Policy()
 
 
-def create(new: commands.NewJob, number: int, policy: commands.Policy, moment: Moment) -> Job:
-    """The job that an add makes: waiting, or delayed until its own due time [1.3]."""
+def create(
+    new: commands.NewJob, number: int, policy: commands.Policy, moment: Moment, origin: Origin | None = None
+) -> Job:
+    """The job that an add, or a definition, makes: waiting, or delayed until its own due time [1.3]."""
     now = moment.now_ms
     run_at = max(new.run_at_ms, now + new.delay_ms)
     expires = new.expires_at_ms or (now + new.expires_after_ms if new.expires_after_ms else 0)
@@ -167,6 +185,7 @@ def create(new: commands.NewJob, number: int, policy: commands.Policy, moment: M
         expires_at_ms=expires,
         key=new.key,
         singleton=new.singleton,
+        origin=origin,
     )
 
 
@@ -210,7 +229,7 @@ def stall(job: Job, moment: Moment) -> Change:
     """The lease ran out: back to the head of its class, the attempt given back, unless it stalls too often [1.5]."""
     given_back = replace(job, attempt=job.attempt - 1, stalled=job.stalled + 1)
     if job.cancel_requested:
-        after = _end(given_back, State.CANCELLED, FinishReason.CANCEL_REQUESTED, moment.now_ms)
+        after = _end(given_back, State.CANCELLED, _cancel_reason(job), moment.now_ms)
     elif given_back.stalled > job.policy.max_stalled:
         after = _end(given_back, State.FAILED, FinishReason.STALLED, moment.now_ms)
     elif job.starts >= job.policy.max_starts:
@@ -224,7 +243,7 @@ def stall(job: Job, moment: Moment) -> Change:
 def time_out(job: Job, moment: Moment) -> Change:
     """The attempt ran longer than attempt_timeout: a failed try, however alive its worker is [1.4]."""
     if job.cancel_requested:
-        after = _end(job, State.CANCELLED, FinishReason.CANCEL_REQUESTED, moment.now_ms)
+        after = _end(job, State.CANCELLED, _cancel_reason(job), moment.now_ms)
     elif job.attempt >= job.policy.max_attempts:
         after = _end(job, State.FAILED, FinishReason.ATTEMPT_TIMEOUT, moment.now_ms)
     elif job.starts >= job.policy.max_starts:
@@ -239,7 +258,7 @@ def undeliver(job: Job, moment: Moment) -> Change:
     """The claim never reached its worker: as if it had not been made, at the head of the class [api 3.4]."""
     before = replace(job, attempt=job.attempt - 1, starts=job.starts - 1)
     if job.cancel_requested:
-        after = _end(before, State.CANCELLED, FinishReason.CANCEL_REQUESTED, moment.now_ms)
+        after = _end(before, State.CANCELLED, _cancel_reason(job), moment.now_ms)
         return Change(job, after, events.Kind.CANCELLED)
     return Change(job, _to_front(before, moment), events.Kind.RELEASED)
 
@@ -258,13 +277,17 @@ def expire(job: Job, now_ms: int) -> Change | None:
     return Change(job, _end(job, State.CANCELLED, FinishReason.EXPIRED, now_ms), events.Kind.CANCELLED)
 
 
-def cancel(job: Job, reason: str, now_ms: int) -> Change | None:
-    """Cancel from any state: at once, or by asking the worker that holds the lease [1.9]. None: nothing to do."""
+def cancel(job: Job, reason: str, now_ms: int, caused_by: commands.JobRef | None = None) -> Change | None:
+    """Cancel from any state: at once, or by asking the worker that holds the lease [1.9]. None: nothing to do.
+
+    caused_by: the run that takes its place [6.6]; the finish reason is then REPLACED.
+    """
     if job.terminal or job.cancel_requested:
         return None
+    asked = replace(job, finish_message=reason, caused_by=caused_by)
     if job.state is State.ACTIVE:
-        return Change(job, replace(job, cancel_requested=True, finish_message=reason), events.Kind.CANCEL_REQUESTED)
-    after = _end(replace(job, finish_message=reason), State.CANCELLED, FinishReason.CANCEL_REQUESTED, now_ms)
+        return Change(job, replace(asked, cancel_requested=True), events.Kind.CANCEL_REQUESTED)
+    after = _end(asked, State.CANCELLED, _cancel_reason(asked), now_ms)
     return Change(job, after, events.Kind.CANCELLED)
 
 
@@ -321,7 +344,7 @@ def _release(job: Job, item: commands.Settlement, moment: Moment) -> Change:
 
 
 def _settled_as_cancelled(job: Job, item: commands.Settlement, moment: Moment) -> Change:
-    after = _end(_settled(job, item), State.CANCELLED, FinishReason.CANCEL_REQUESTED, moment.now_ms)
+    after = _end(_settled(job, item), State.CANCELLED, _cancel_reason(job), moment.now_ms)
     return _attempt_ended(job, after, events.Kind.CANCELLED, AttemptOutcome.CANCELLED, moment, item)
 
 
@@ -362,6 +385,10 @@ def _error_of(item: commands.Settlement | None) -> commands.ErrorInfo | None:
 
 def _backoff_ms(job: Job, moment: Moment) -> int:
     return backoff.next_delay_ms(job.policy.backoff, job.attempt, moment.spread())
+
+
+def _cancel_reason(job: Job) -> FinishReason:
+    return FinishReason.CANCEL_REQUESTED if job.caused_by is None else FinishReason.REPLACED
 
 
 def _event_of_end(job: Job) -> events.Kind:

@@ -16,6 +16,10 @@ PRODUCER_IDLE_MS: Final = 10 * _MINUTE
 EVENTS_MAX_AGE_MS: Final = _DAY
 EVENTS_MAX: Final = 1_000_000
 """Transitions that the log keeps, the newest; a commit's row goes when its first transition is too old a number."""
+TICKS_MS: Final = 8 * _DAY
+"""Since a tick and since its firing, so that a clock set back does not fire it again [6.2]."""
+TRIGGERS_MS: Final = _DAY
+"""How long a run_key stands for its run."""
 ATTEMPTS_KEPT: Final = 10
 """Ended attempts that a job keeps, the newest."""
 LOG_LINES_KEPT: Final = 1_000

@@ -41,6 +41,8 @@ class Listed(Protocol):
     @property
     def key(self) -> str: ...
     @property
+    def scheduler(self) -> str: ...
+    @property
     def terminal(self) -> bool: ...
 
 
@@ -87,6 +89,9 @@ def record(job: Job, body: Body) -> commands.JobRecord:
         labels=body.labels,
         key=job.key,
         singleton=job.singleton,
+        scheduler=job.scheduler,
+        tick_at_ms=job.origin.tick_ms if job.origin else 0,
+        caused_by=job.caused_by,
     )
 
 
@@ -149,6 +154,8 @@ def delivery(job: Job, body: Body) -> commands.Delivery:
         starts=job.starts,
         stalled=job.stalled,
         progress_json=body.progress_json,
+        scheduler=job.scheduler,
+        tick_at_ms=job.origin.tick_ms if job.origin else 0,
     )
 
 
@@ -159,6 +166,7 @@ def matches(wanted: commands.JobFilter, job: Listed, labels: dict[str, str] | No
         and wanted.name in ("", job.name)
         and (not wanted.states or reported_state(job, now_ms) in wanted.states)
         and wanted.finish_reason in (0, job.finish_reason)
+        and wanted.scheduler in ("", job.scheduler)
         and _in_time(wanted, job)
         and (not wanted.labels or wanted.labels.items() <= (labels or {}).items())
         and not wanted.group_id

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from anvilmq_broker.domain import commands
+from anvilmq_broker.domain import commands, scheduler
 
 
 class Chance(Protocol):
@@ -107,14 +107,45 @@ class Queued(msgspec.Struct, frozen=True):
 
 
 class Added(msgspec.Struct, frozen=True):
-    """`count` jobs were added to `queue`, `existing` items met an earlier job; for metrics."""
+    """`count` jobs were added to `queue`, `existing` items met an earlier job; for metrics. source: api, scheduler."""
 
     queue: str
     count: int
     existing: int = 0
+    source: str = "api"
 
 
-Effect = Started | Ended | Freed | Interrupted | Parked | Expires | Queued | Added
+class Ticks(msgspec.Struct, frozen=True):
+    """The definition is due at due_ms next, None: never; the engine then sends FireDue.
+
+    standing: for the metrics, active, suspended, ended or problem; "": it is gone.
+    """
+
+    uid: str
+    due_ms: int | None
+    standing: str = ""
+
+
+class Ticked(msgspec.Struct, frozen=True):
+    """What the ticks of one FireDue came to; for metrics. late_ms: of each that made a run, since it was due."""
+
+    late_ms: list[int]
+    skipped: int = 0
+    missed: int = 0
+
+
+Effect = Started | Ended | Freed | Interrupted | Parked | Expires | Queued | Added | Ticks | Ticked
+
+
+def ticks_of(it: scheduler.Scheduler) -> Ticks:
+    """What the engine is told of a definition."""
+    if it.problem_reason:
+        standing = "problem"
+    elif it.suspended:
+        standing = "suspended"
+    else:
+        standing = "ended" if it.next_tick_ms is None else "active"
+    return Ticks(it.uid, scheduler.due_ms(it), standing)
 
 
 class Applied(NamedTuple):
@@ -164,7 +195,7 @@ class HeldLease(msgspec.Struct, frozen=True):
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """What the engine rebuilds its memory from; O(active + timers), never the backlog.
+    """What the engine rebuilds its memory from; O(active + timers + definitions), never the backlog.
 
     queues: queue → next_ready_at as in Batch. counts: (queue, state) → jobs. now_ms: clock of the last commit.
     """
@@ -175,6 +206,7 @@ class Opening(msgspec.Struct, frozen=True):
     expires: list[Expires]
     queues: dict[str, int | None]
     counts: dict[tuple[str, int], int]
+    ticks: list[Ticks] = []
 
 
 class Store(Protocol):
