@@ -96,7 +96,13 @@ class Log:
         )  # fmt: skip
 
     def add_tick(
-        self, kind: Kind, scheduler: str, tick_ms: int = 0, queue: str = "", name: str = "", job: tuple[int, int] = (0, 0)
+        self,
+        kind: Kind,
+        scheduler: str,
+        tick_ms: int = 0,
+        queue: str = "",
+        name: str = "",
+        job: tuple[int, int] = (0, 0),
     ) -> None:
         """Append an event of a definition; job: (number, created_ms) of the run."""
         self.count += 1

@@ -86,3 +86,12 @@ def name_conflict(name: str, holder: commands.Owner | None, field: str = "schedu
         field,
         {"kind": holder.kind, "namespace": holder.namespace, "name": holder.name},
     )
+
+
+def no_target(name: str) -> Refused:
+    """The definition says of no job that could be made."""
+    return Refused(
+        "TEMPLATE_NOT_FOUND",
+        f"scheduler {name!r} has no job that this broker could make: send it again with `job`",
+        "name",
+    )

@@ -11,6 +11,7 @@ import msgspec
 
 from anvilmq_broker.domain import commands, events, ids
 from anvilmq_broker.domain.job import AttemptEnd, Job
+from anvilmq_broker.domain.scheduler import Scheduler
 from anvilmq_broker.domain.state import State, WaitReason
 
 MOST_LOOKED_AT: Final = 10_000
@@ -185,6 +186,25 @@ def receipt_matches(wanted: commands.ListReceipts, name: str, key: str) -> bool:
     return wanted.name in ("", name) and key.startswith(wanted.key_prefix)
 
 
+def definition_matches(wanted: commands.ListSchedulers, name: str, queue: str) -> bool:
+    """Whether ListSchedulers asks for a definition of this name whose job goes to this queue."""
+    return (
+        name.startswith(wanted.name_prefix)
+        and wanted.queue in ("", queue)
+        and not wanted.flow_template
+        and queue_allowed(queue, wanted.allowed)
+    )
+
+
+def owner_matches(wanted: commands.ListDefinitions, owner: commands.Owner) -> bool:
+    """Whether ListDefinitions asks for what this resource owns."""
+    return (
+        wanted.namespace in ("", owner.namespace)
+        and wanted.kind in ("", owner.kind)
+        and wanted.manager in ("", owner.manager)
+    )
+
+
 def _in_time(wanted: commands.JobFilter, job: Listed) -> bool:
     return (
         (not wanted.created_after_ms or job.created_ms > wanted.created_after_ms)
@@ -213,6 +233,11 @@ def attempt_row(number: int, end: AttemptEnd) -> tuple[object, ...]:
 def log_row(number: int, place: int, line: commands.LogLine) -> tuple[object, ...]:
     """A row of "job_logs", by number and line."""
     return (number, place, *msgspec.structs.astuple(line))
+
+
+def scheduler_row(number: int, it: Scheduler) -> tuple[object, ...]:
+    """A row of "schedulers", by number."""
+    return (number, *msgspec.structs.astuple(it))
 
 
 def event_rows(first: int, at_ms: int, runs: Sequence[events.Run]) -> list[tuple[object, ...]]:

@@ -12,6 +12,7 @@ from anvilmq_broker.domain import commands, events, job, limits, receipt, refusa
 from anvilmq_broker.domain.errors import Refused
 from anvilmq_broker.domain.state import TERMINAL, InterruptCause, State
 from anvilmq_broker.store import protocol
+from anvilmq_broker.store.memory import schedulers
 from anvilmq_broker.store.memory.tables import Entry, Table
 from anvilmq_broker.store.protocol import Applied, Effect, Slot, TakeSlot
 
@@ -25,11 +26,11 @@ class MemoryBatch:
     """One open transaction; see protocol.Batch."""
 
     def __init__(self, store: MemoryStore, now_ms: int) -> None:
-        self._store = store
+        self.store = store
         self._jobs = store.jobs
-        self._now = now_ms
+        self.now_ms = now_ms
         self._moment = job.Moment(now_ms, store.chance.spread, self._front)
-        self._log = events.Log()
+        self.log = events.Log()
 
     def apply(self, batch: Sequence[commands.Command], take_slot: TakeSlot) -> list[Applied]:
         """Carry out the commands in order. A refusal comes before the first write of its command."""
@@ -37,24 +38,24 @@ class MemoryBatch:
 
     def claim(self, queue: str, slots: Sequence[Slot]) -> list[protocol.Started]:
         """Start the first claimable jobs of the line, one a slot."""
-        heads = list(self._jobs.claimable(queue, self._now))
+        heads = list(self._jobs.claimable(queue, self.now_ms))
         return [self._start(number, slot) for number, slot in zip(heads, slots, strict=False)]
 
     def next_ready_at(self, queue: str) -> int | None:
         """0 when a job is claimable now, else when the earliest will be, None for an empty line."""
-        return self._jobs.next_ready_at(queue, self._now)
+        return self._jobs.next_ready_at(queue, self.now_ms)
 
     def commit(self) -> None:
         """Append the events and keep everything."""
-        if self._log.count:
-            first = self._store.numbers["event"]
-            self._store.events.put(first, (self._now, self._log.runs))
-            self._store.numbers.put("event", first + self._log.count)
-        self._store.commit()
+        if self.log.count:
+            first = self.store.numbers["event"]
+            self.store.events.put(first, (self.now_ms, self.log.runs))
+            self.store.numbers.put("event", first + self.log.count)
+        self.store.commit()
 
     def rollback(self) -> None:
         """Drop everything."""
-        self._store.undo()
+        self.store.undo()
 
     def _apply(self, command: commands.Command, take_slot: TakeSlot) -> Outcome:
         match command:
@@ -79,14 +80,14 @@ class MemoryBatch:
             case commands.Renew():
                 raise TypeError("Renew is carried out by the engine")
             case _:
-                raise TypeError(f"{type(command).__name__} is not built")
+                return schedulers.apply(self, command, take_slot)
 
     # ---------------------------------------------------------------------------------------------- adding
 
     def _add(self, command: commands.AddJobs, take_slot: TakeSlot) -> Outcome:
         if (kept := self._kept_answer(command)) is not None:
             return kept, []
-        first = self._store.numbers["job"]
+        first = self.store.numbers["job"]
         new: list[commands.NewJob] = []
         met: list[tuple[int, commands.JobRef]] = []
         refused: list[Refused] = []
@@ -104,13 +105,13 @@ class MemoryBatch:
         states = bytes([self._make(item, first + place, take_slot, effects) for place, item in enumerate(new)])
         earlier = [commands.Earlier(index, ref, self._state(ref)) for index, ref in met]
         self._tell_added(command, new, earlier, effects)
-        answer = commands.AddedJobs(first, self._now, earlier, refused)
+        answer = commands.AddedJobs(first, self.now_ms, earlier, refused)
         if command.producer_id:
-            self._store.producers.put(command.producer_id, (command.seq, answer, self._now))
+            self.store.producers.put(command.producer_id, (command.seq, answer, self.now_ms))
         return replace(answer, states=states), effects
 
     def _kept_answer(self, command: commands.AddJobs) -> commands.AddedJobs | Refused | None:
-        seq, answer, _ = self._store.producers.get(command.producer_id, (0, None, 0))
+        seq, answer, _ = self.store.producers.get(command.producer_id, (0, None, 0))
         if command.seq > seq or not command.producer_id:
             return None
         return answer if command.seq == seq else refusals.sequence_stale(command.producer_id, command.seq, seq)
@@ -119,30 +120,47 @@ class MemoryBatch:
         """What stands in the way of making the job: an earlier one, or a refusal [2.1]. new: to be made, from `first`."""
         for place, sibling in enumerate(new if item.key else ()):
             if (sibling.queue, sibling.name, sibling.key) == (item.queue, item.name, item.key):
-                return receipt.meet(_receipt(sibling, first + place, self._now), item)
-        held = self._store.receipts.get((item.queue, item.name, item.key)) if item.key else None
-        if held is not None and held.live(self._now):
+                return receipt.meet(_receipt(sibling, first + place, self.now_ms), item)
+        held = self.store.receipts.get((item.queue, item.name, item.key)) if item.key else None
+        if held is not None and held.live(self.now_ms):
             return receipt.meet(held, item)
-        most = self._store.limits.max_queue_jobs
-        unfinished = sum(self._jobs.counts.get((item.queue, state), 0) for state in set(State) - TERMINAL)
-        if most and unfinished + sum(sibling.queue == item.queue for sibling in new) >= most:
-            return limits.queue_full(item.queue, most)
-        return None
+        return self.find_no_room(item.queue, sum(sibling.queue == item.queue for sibling in new))
+
+    def find_no_room(self, queue: str, new: int = 0) -> Refused | None:
+        """The refusal of one more job in the queue, if it is full. new: those about to be made."""
+        most = self.store.limits.max_queue_jobs
+        unfinished = sum(self._jobs.counts.get((queue, state), 0) for state in set(State) - TERMINAL)
+        return limits.queue_full(queue, most) if most and unfinished + new >= most else None
+
+    def make_run(
+        self, item: commands.NewJob, origin: job.Origin, take_slot: TakeSlot, effects: list[Effect]
+    ) -> commands.JobRef:
+        """Add the job of a tick or a trigger."""
+        number = self.store.numbers["job"]
+        self._make(item, number, take_slot, effects, origin)
+        return commands.JobRef(number, self.now_ms)
 
     def _state(self, ref: commands.JobRef) -> int:
         entry = self._jobs.find(ref)
         return int(entry.job.state) if entry is not None else 0
 
-    def _make(self, item: commands.NewJob, number: int, take_slot: TakeSlot, effects: list[Effect]) -> int:
+    def _make(
+        self,
+        item: commands.NewJob,
+        number: int,
+        take_slot: TakeSlot,
+        effects: list[Effect],
+        origin: job.Origin | None = None,
+    ) -> int:
         """Add the job, and start it at once when a worker is free and nothing claimable stands before it."""
         # A queue has no policy of its own yet.
-        made = job.create(item, number, job.merge_policy(item.policy, None), self._moment)
-        clear = next(self._jobs.claimable(item.queue, self._now), None) is None
+        made = job.create(item, number, job.merge_policy(item.policy, None), self._moment, origin)
+        clear = next(self._jobs.claimable(item.queue, self.now_ms), None) is None
         self._jobs.put(number, Entry(made, view.Body(item.data, item.content_type, item.headers, item.labels)))
-        self._store.numbers.put("job", number + 1)
+        self.store.numbers.put("job", number + 1)
         if item.key:
-            self._store.receipts.put((item.queue, item.name, item.key), _receipt(item, number, self._now))
-        self._log.append(_run(events.Kind.ADDED, made, 0))
+            self.store.receipts.put((item.queue, item.name, item.key), _receipt(item, number, self.now_ms))
+        self.log.append(_run(events.Kind.ADDED, made, 0))
         slot = take_slot(item.queue) if made.state is State.WAITING and clear else None
         if slot is not None:
             effects.append(self._start(number, slot))
@@ -163,7 +181,7 @@ class MemoryBatch:
         for entry, item in zip(earlier, met, strict=True):
             jobs = [entry.ref.number, entry.ref.created_ms, 0]
             kind = events.Kind.DUPLICATE
-            self._log.append(events.Run(kind, item.queue, item.name, entry.state, 0, jobs, matched_by=entry.matched_by))
+            self.log.append(events.Run(kind, item.queue, item.name, entry.state, 0, jobs, matched_by=entry.matched_by))
         made_in, met_in = [item.queue for item in new], [item.queue for item in met]
         effects += [
             protocol.Added(queue, made_in.count(queue), met_in.count(queue))
@@ -174,10 +192,10 @@ class MemoryBatch:
 
     def _start(self, number: int, slot: Slot) -> protocol.Started:
         entry = self._jobs[number]
-        token = self._store.chance.token()
-        started = job.start(entry.job, token, slot.worker_id, slot.claim_id, self._now)
+        token = self.store.chance.token()
+        started = job.start(entry.job, token, slot.worker_id, slot.claim_id, self.now_ms)
         self._jobs.put(number, replace(entry, job=started))
-        self._log.append(_run(events.Kind.STARTED, started, entry.job.state))
+        self.log.append(_run(events.Kind.STARTED, started, entry.job.state))
         return protocol.Started(slot, view.delivery(started, entry.body), started.timeout_at_ms, started.run_at_ms)
 
     def _claim(self, command: commands.Claim) -> Outcome:
@@ -221,7 +239,7 @@ class MemoryBatch:
         body = entry.body
         if command.progress_json is not None:
             body = replace(body, progress_json=command.progress_json)
-            self._log.append(_run(events.Kind.PROGRESS, entry.job, entry.job.state))
+            self.log.append(_run(events.Kind.PROGRESS, entry.job, entry.job.state))
         log = (*entry.log, *lines)[-retention.LOG_LINES_KEPT :]
         self._jobs.put(entry.job.number, replace(entry, body=body, log=log))
         return commands.Done()
@@ -241,7 +259,7 @@ class MemoryBatch:
                     effects += self._save(decide(entry.job, self._moment))
         for ref in command.expired:
             entry = self._jobs.find(ref)
-            if entry is not None and (change := job.expire(entry.job, self._now)) is not None:
+            if entry is not None and (change := job.expire(entry.job, self.now_ms)) is not None:
                 effects += self._save(change)
         for ref in command.parked:
             entry = self._jobs.find(ref)
@@ -253,31 +271,38 @@ class MemoryBatch:
         entry = self._jobs.find(command.ref)
         if entry is None:
             return refusals.job_not_found(command.ref), []
-        change = job.cancel(entry.job, command.reason, self._now)
+        change = job.cancel(entry.job, command.reason, self.now_ms)
         if change is None:
             return commands.CancelledJob(entry.job.state, entry.job.state is State.ACTIVE), []
-        effects = self._save(change)
-        after = change.job
-        if after.token is not None:
+        return commands.CancelledJob(change.job.state, change.job.token is not None), self._save_cancel(change)
+
+    def cancel_run(self, number: int, caused_by: commands.JobRef) -> list[Effect]:
+        """Cancel a run because another takes its place [6.6]."""
+        change = job.cancel(self._jobs[number].job, "", self.now_ms, caused_by)
+        return self._save_cancel(change) if change is not None else []
+
+    def _save_cancel(self, change: job.Change) -> list[Effect]:
+        effects, it = self._save(change), change.job
+        if it.token is not None:
             cause = InterruptCause.CANCEL_REQUESTED
-            effects.append(protocol.Interrupted(after.number, after.created_ms, after.token, cause, command.reason))
-        return commands.CancelledJob(after.state, after.token is not None), effects
+            effects.append(protocol.Interrupted(it.number, it.created_ms, it.token, cause, it.finish_message))
+        return effects
 
     def _free(
         self, command: commands.ReleaseReceipt | commands.DeleteReceipt, expected: commands.JobRef | None
     ) -> commands.FreedReceipt:
         place = (command.queue, command.name, command.key)
-        found = self._store.receipts.get(place)
-        if found is None or not found.live(self._now):
+        found = self.store.receipts.get(place)
+        if found is None or not found.live(self.now_ms):
             return commands.FreedReceipt(False)
         holder = commands.JobRef(found.number, found.job_created_ms)
         if expected not in (None, holder):
             return commands.FreedReceipt(False, holder)
-        self._store.receipts.put(place, None)
+        self.store.receipts.put(place, None)
         return commands.FreedReceipt(True, holder)
 
     def _prune(self, limit: int) -> commands.Pruned:
-        store, now = self._store, self._now
+        store, now = self.store, self.now_ms
         ended = _past_retention([entry.job for entry in self._jobs.values() if entry.job.terminal], now)
         first_kept = store.numbers["event"] - retention.EVENTS_MAX
         gone: list[tuple[Table, object]] = [  # type: ignore[type-arg]  # of every kind
@@ -286,6 +311,9 @@ class MemoryBatch:
             *((store.producers, key) for key, it in store.producers.items() if it[2] < now - retention.PRODUCER_IDLE_MS),
             *((store.events, first) for first, (at_ms, _) in store.events.items()
               if at_ms < now - retention.EVENTS_MAX_AGE_MS or first < first_kept),
+            *((store.ticks, key) for key, (fired_at, _) in store.ticks.items()
+              if max(key[1], fired_at) < now - retention.TICKS_MS),
+            *((store.triggers, key) for key, (_, at_ms) in store.triggers.items() if at_ms <= now - retention.TRIGGERS_MS),
         ]  # fmt: skip
         for table, key in gone[:limit]:
             table.put(key, None)
@@ -302,7 +330,7 @@ class MemoryBatch:
             body = replace(entry.body, result=change.result, result_content_type=change.result_content_type)
             entry = replace(entry, body=body)
         self._jobs.put(after.number, replace(entry, job=after))
-        change.tell(self._log)
+        change.tell(self.log)
         if change.ended:
             self._end_receipt(after)
         return _effects(change)
@@ -310,14 +338,14 @@ class MemoryBatch:
     def _end_receipt(self, ended: job.Job) -> None:
         """A singleton's key is free, a RETAIN receipt's lifetime starts; a newer holder keeps the key [2.1]."""
         place = (ended.queue, ended.name, ended.key)
-        held = self._store.receipts.get(place)
+        held = self.store.receipts.get(place)
         if held is not None and held.number == ended.number:
-            expires = receipt.expires_at_ms(ended, self._now)
-            self._store.receipts.put(place, None if expires is None else replace(held, expires_at_ms=expires))
+            expires = receipt.expires_at_ms(ended, self.now_ms)
+            self.store.receipts.put(place, None if expires is None else replace(held, expires_at_ms=expires))
 
     def _front(self) -> int:
-        number = self._store.numbers["front"]
-        self._store.numbers.put("front", number - 1)
+        number = self.store.numbers["front"]
+        self.store.numbers.put("front", number - 1)
         return number
 
 

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from anvilmq_broker.domain import commands, events, job, limits, receipt, refusals, view
 from anvilmq_broker.domain.state import State
 from anvilmq_broker.store import protocol
+from anvilmq_broker.store.memory import schedulers
 from anvilmq_broker.store.memory.batch import MemoryBatch
-from anvilmq_broker.store.memory.tables import Entry, Jobs, Journal, Table, place_of
+from anvilmq_broker.store.memory.tables import Definition, Entry, Jobs, Journal, Table, place_of
 
 ReceiptKey = tuple[str, str, str]
 
@@ -29,8 +30,13 @@ class MemoryStore:
         """By id: seq, its answer, time of its last use."""
         self.events: Table[int, tuple[int, list[events.Run]]] = Table(self.journal)
         """By number of the first: time of the commit, the transitions."""
+        self.schedulers: Table[str, Definition] = Table(self.journal)
+        self.ticks: Table[tuple[int, int], tuple[int, int | None]] = Table(self.journal)
+        """By number of the definition and tick: when it fired, number of its job."""
+        self.triggers: Table[tuple[int, str], tuple[commands.JobRef, int]] = Table(self.journal)
+        """By number of the definition and run_key: the run, time of the call."""
         self.numbers: Table[str, int] = Table(self.journal)
-        for name, value in (("job", 1), ("front", -1), ("event", 1), ("now_ms", 0)):
+        for name, value in (("job", 1), ("front", -1), ("event", 1), ("scheduler", 1), ("now_ms", 0)):
             self.numbers.assign(name, value)
         self._open = False
 
@@ -54,6 +60,7 @@ class MemoryStore:
             ],
             queues={queue: self.jobs.next_ready_at(queue, now) for queue in dict.fromkeys(it.queue for it in jobs)},
             counts=self.counts(),
+            ticks=[protocol.ticks_of(kept.it) for kept in self.schedulers.values()],
         )
 
     def begin(self, now_ms: int) -> MemoryBatch:
@@ -85,6 +92,8 @@ class MemoryStore:
                 return commands.ReceiptFound(self._receipt_record(found))
             case commands.ListReceipts():
                 return self._list_receipts(query, now_ms)
+            case commands.GetScheduler() | commands.ListSchedulers() | commands.ListDefinitions():
+                return schedulers.query(self, query, now_ms)
             case _:
                 raise TypeError(f"{type(query).__name__} is answered by the engine")
 
@@ -118,6 +127,7 @@ class MemoryStore:
             "events": [row for first, (at_ms, runs) in sorted(self.events.items())
                        for row in view.event_rows(first, at_ms, runs)],
             "engine": [tuple(self.numbers[name] for name in ("now_ms", "job", "front", "event"))],
+            **schedulers.export(self),
         }  # fmt: skip
 
     def undo(self) -> None:

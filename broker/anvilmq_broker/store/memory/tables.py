@@ -11,6 +11,7 @@ import msgspec
 
 from anvilmq_broker.domain import commands, view
 from anvilmq_broker.domain.job import AttemptEnd, Job
+from anvilmq_broker.domain.scheduler import Scheduler
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -54,13 +55,22 @@ class Entry(msgspec.Struct, frozen=True):
         return [end.record for end in self.attempts]
 
 
+class Definition(msgspec.Struct, frozen=True):
+    """A recurring definition. number: never used again."""
+
+    number: int
+    it: Scheduler
+
+
 class Jobs(Table[int, Entry]):
-    """The jobs by number; the lines of their queues and the counts follow every write and its undoing."""
+    """The jobs by number; lines, counts and open runs of definitions follow every write and its undoing."""
 
     def __init__(self, journal: Journal) -> None:
         super().__init__(journal)
         self.lines: dict[str, list[Place]] = {}
         self.counts: dict[tuple[str, int], int] = {}
+        self.runs: dict[int, set[int]] = {}
+        """By number of the definition: those of its jobs that have not ended."""
 
     def assign(self, key: int, value: Entry | None) -> None:
         """Write, and keep lines and counts true."""
@@ -69,11 +79,15 @@ class Jobs(Table[int, Entry]):
             if (place := place_of(old.job)) is not None:
                 line = self.lines[old.job.queue]
                 del line[bisect_left(line, place)]
+            if old.job.origin is not None:
+                self.runs.setdefault(old.job.origin.number, set()).discard(key)
         super().assign(key, value)
         if value is not None:
             self._count(value.job, 1)
             if (place := place_of(value.job)) is not None:
                 insort(self.lines.setdefault(value.job.queue, []), place)
+            if value.job.origin is not None and not value.job.terminal:
+                self.runs.setdefault(value.job.origin.number, set()).add(key)
 
     def find(self, ref: commands.JobRef | commands.LeaseRef | commands.Settlement) -> Entry | None:
         """The job whose number and creation time both match."""
