@@ -39,6 +39,7 @@ _STORAGE_FULL: Final = errors.Refused(
     "the volume has too little free space for new jobs; enlarge it, or wait until jobs were worked off and pruned",
     retry_after_ms=STORAGE_FULL_RETRY_AFTER_MS,
 )
+_ADDING: Final = (commands.AddJobs, commands.UpsertScheduler, commands.TriggerScheduler, commands.FireDue)
 
 
 class Engine:
@@ -62,7 +63,7 @@ class Engine:
     def start(self, opening: protocol.Opening) -> None:
         """Rebuild memory from what the store has found; the first `step` then serves."""
         self._time = BrokerTime(self._clock, opening.now_ms)
-        self.memory.restore(opening)
+        self.memory.restore(opening, self._time.now_ms())
         self._telemetry.serving(self._store.schema_version, len(opening.leases))
 
     def wait_ms(self) -> float:
@@ -96,6 +97,7 @@ class Engine:
             # Rolled back: without its adds the batch may fit, and claims, settlements, pruning must go on.
             self._telemetry.storage_full()
             self.memory.undo(turn)
+            self.memory.scheduler.undo(self._time.now_ms())
             turn.items = self._refuse_adds(turn, turn.items)
             self._transact(turn, [turn.items])
         self._answer(turn)
@@ -105,7 +107,10 @@ class Engine:
 
     def snapshot(self) -> Snapshot:
         """The metrics of this process."""
-        return self._telemetry.snapshot(self._store.counts(), self.memory.sessions, self.memory.leases)
+        memory = self.memory
+        return self._telemetry.snapshot(
+            self._store.counts(), memory.sessions, memory.leases, memory.scheduler.standings()
+        )
 
     # ---------------------------------------------------------------------------------------- one batch
 
@@ -114,6 +119,7 @@ class Engine:
         if self._time.stepped_back():
             self._telemetry.stepped_back()
             self.memory.dispatcher.doubt()
+            self.memory.scheduler.stepped_back(now_ms)
         batch: protocol.Batch | None = None
         try:
             for chunk in chunks:
@@ -154,6 +160,8 @@ class Engine:
         reap = self.memory.reap(self._time.now_ms(), turn)
         if reap is not None:
             items.append(Item(None, 0, reap))
+        due = self.memory.scheduler.due(self._time.now_ms(), self._store.accepts_adds)
+        items += [Item(None, 0, command) for command in due]
         if self._pruner.due(busy=turn.size > 0):
             items.append(Item(None, 0, commands.Prune()))
         return items
@@ -171,6 +179,8 @@ class Engine:
                     turn.answers.append((item.peer, item.call, outcome))
             elif isinstance(outcome, commands.Pruned):
                 self._pruner.pruned(outcome)
+            elif isinstance(outcome, commands.Reanchored):
+                memory.scheduler.reanchored(outcome)
         memory.dispatcher.give_back_untaken()
 
     def _dispatch(self, batch: protocol.Batch, turn: Turn, now_ms: int) -> None:
@@ -189,13 +199,13 @@ class Engine:
         return self._clock.monotonic_ms() - began_ms < MAX_APPLY_MS
 
     def _refuse_adds(self, turn: Turn, items: list[Item]) -> list[Item]:
-        """The items but for the adds, which are answered."""
+        """The items but for those that add, which are answered, and ticks, which wait."""
         kept = []
         for item in items:
-            if isinstance(item.command, commands.AddJobs) and item.peer is not None:
-                turn.answers.append((item.peer, item.call, _STORAGE_FULL))
-            else:
+            if not isinstance(item.command, _ADDING):
                 kept.append(item)
+            elif item.peer is not None:
+                turn.answers.append((item.peer, item.call, _STORAGE_FULL))
         return kept
 
     # ------------------------------------------------------------------------------- around the batch

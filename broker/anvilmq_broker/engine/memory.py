@@ -14,6 +14,7 @@ from anvilmq_broker.domain.state import AttemptOutcome, InterruptCause
 from anvilmq_broker.engine.dispatch import Dispatcher
 from anvilmq_broker.engine.leases import Lease, Leases
 from anvilmq_broker.engine.link_server import Peer
+from anvilmq_broker.engine.scheduler import Scheduler
 from anvilmq_broker.engine.sessions import Session, Sessions
 from anvilmq_broker.engine.telemetry import Telemetry
 from anvilmq_broker.engine.timers import Timers
@@ -63,6 +64,7 @@ class Memory:
         self.sessions = Sessions(self.dispatcher, self.leases, clock)
         self.claims = WaitingClaims(self.dispatcher)
         self.watches = Watches()
+        self.scheduler = Scheduler(clock)
         self.queries: deque[tuple[Peer, int, commands.Query]] = deque()
         """Taken, not answered yet."""
         self._timeouts: Timers[str] = Timers()
@@ -70,9 +72,10 @@ class Memory:
         self._parked: Timers[JobKey] = Timers()
         self._undelivered: list[commands.LeaseRef] = []
 
-    def restore(self, opening: protocol.Opening) -> None:
+    def restore(self, opening: protocol.Opening, now_ms: int) -> None:
         """Begin from what the store has found. Every active job gets a fresh full lease [1.5]."""
         mono = self._clock.monotonic_ms()
+        self.scheduler.restore(opening.ticks, now_ms)
         for held in opening.leases:
             self.leases.restore(held, mono)
             if held.timeout_at_ms:
@@ -105,12 +108,18 @@ class Memory:
             self._timeouts.next_ms(),
             self._expiries.next_ms(),
             self._parked.next_ms(),
+            self.scheduler.next_wall_ms(),
         )
         return min((moment for moment in moments if moment is not None), default=None)
 
     def next_monotonic_ms(self) -> float | None:
         """The next moment of the monotonic clock at which something falls due."""
-        moments = (self.leases.next_ms(), self.claims.next_ms(), self.watches.next_ms())
+        moments = (
+            self.leases.next_ms(),
+            self.claims.next_ms(),
+            self.watches.next_ms(),
+            self.scheduler.next_monotonic_ms(),
+        )
         return min((moment for moment in moments if moment is not None), default=None)
 
     def reap(self, now_ms: int, turn: Turn) -> commands.Reap | None:
@@ -196,6 +205,7 @@ class Memory:
                 telemetry.added(effect)
             elif not isinstance(effect, protocol.Queued):
                 self._follow_rare(effect, out)
+        self.scheduler.committed()
         for token in turn.reaped:
             # An entry that met no row any more has left no Freed.
             leases.end(token)
@@ -231,6 +241,10 @@ class Memory:
                 self._parked.set((number, created_ms), at_ms)
             case protocol.Expires(number, created_ms, at_ms):
                 self._expiries.set((number, created_ms), at_ms)
+            case protocol.Ticks():
+                self.scheduler.follow(effect)
+            case protocol.Ticked():
+                self._telemetry.ticked(effect)
             case protocol.Interrupted():
                 lease = self.leases.find(effect.token)
                 if lease is None:

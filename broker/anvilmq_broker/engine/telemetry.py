@@ -36,6 +36,8 @@ class Telemetry:
         )
         self._run = Histogram("anvilmq_job_run_seconds", "From the start of an attempt to its end.", "queue")
         self._due_lag = Histogram("anvilmq_job_due_lag_seconds", "From a delayed job's due time to its start.", "queue")
+        self._ticks = Counter("anvilmq_scheduler_ticks_total", "Ticks of recurring definitions.", "outcome")
+        self._tick_lag = Histogram("anvilmq_scheduler_tick_lag_seconds", "From when a tick was due to its firing.")
         self._commit = Histogram("anvilmq_store_commit_seconds", "Duration of a batch's commit.")
         self._batch = Histogram(
             "anvilmq_store_batch_commands", "Commands carried out in a batch.", bounds=metrics.COUNTS
@@ -51,9 +53,17 @@ class Telemetry:
         """Jobs were added, or items met earlier ones."""
         queue = self._queues(effect.queue)
         if effect.count:
-            self._added.add((queue, "api"), effect.count)
+            self._added.add((queue, effect.source), effect.count)
         if effect.existing:
             self._existing.add((queue, "receipt"), effect.existing)
+
+    def ticked(self, effect: protocol.Ticked) -> None:
+        """Definitions were due."""
+        for outcome, count in (("fired", len(effect.late_ms)), ("skipped", effect.skipped), ("missed", effect.missed)):
+            if count:
+                self._ticks.add((outcome,), count)
+        for late in effect.late_ms:
+            self._tick_lag.observe(late / 1000 if late > 0 else 0.0)
 
     def started(self, effect: protocol.Started, now_ms: int) -> None:
         """An attempt has started."""
@@ -138,12 +148,19 @@ class Telemetry:
     # --------------------------------------------------------------------------------------------- snapshot
 
     def snapshot(
-        self, counts: dict[tuple[str, int], int], sessions: Sessions, held: Iterable[Lease]
+        self,
+        counts: dict[tuple[str, int], int],
+        sessions: Sessions,
+        held: Iterable[Lease],
+        definitions: dict[str, int],
     ) -> metrics.Snapshot:
         """Everything counted, and what stands now."""
         jobs = Gauge("anvilmq_jobs", "Jobs by stored state.", "queue", "state")
         for (queue, state), number in counts.items():
             jobs.add((self._queues(queue), _STATES[state]), number)
+        schedulers = Gauge("anvilmq_schedulers", "Recurring definitions.", "state")
+        for standing, number in definitions.items():
+            schedulers.set(number, (standing,))
         families: list[Counter | Histogram] = [
             jobs,
             *self._worker_gauges(sessions, held),
@@ -154,6 +171,9 @@ class Telemetry:
             self._wait,
             self._run,
             self._due_lag,
+            schedulers,
+            self._ticks,
+            self._tick_lag,
             self._commit,
             self._batch,
         ]
