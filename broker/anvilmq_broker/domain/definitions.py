@@ -1,6 +1,7 @@
 """Who may change a recurring definition, and what a change comes to (semantics 6.5, 6.7, api 9.16); pure decisions.
 
-A definition that comes from a custom resource is its owner's: only a call with the same owner's uid changes it.
+A definition that comes from a custom resource is its owner's: only a call from that resource changes it. A resource of
+the same kind, namespace and name under a new uid was deleted and made again: it takes over.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def upsert(
         return Upserted(Outcome.CREATED, _made(wanted, uid, now_ms))
     if (refused := _not_its_own(stored, wanted)) is not None:
         return refused
-    if wanted.owner and stored.owner and wanted.owner.generation < stored.owner.generation:
+    if wanted.owner and is_owner(stored, wanted.owner) and _is_older(wanted.owner, stored.owner):
         return Upserted(Outcome.STALE_GENERATION, stored)
     suspended = stored.suspended if wanted.spec.suspended is None else wanted.spec.suspended
     after = stored if wanted.owner == stored.owner else replace(stored, owner=wanted.owner)
@@ -134,7 +135,18 @@ def _not_its_own(stored: Scheduler, wanted: commands.UpsertScheduler) -> Refused
         return refusals.owned_by_crd(stored.name, stored.owner, "edit") if stored.owner else None
     if stored.owner is None:
         return None if wanted.adopt else refusals.name_conflict(stored.name, None)
-    return None if is_owner(stored, wanted.owner) else refusals.name_conflict(stored.name, stored.owner)
+    if _resource(wanted.owner) == _resource(stored.owner):
+        # The same uid, or a resource that was made anew under its old name: that one takes over.
+        return None
+    return refusals.name_conflict(stored.name, stored.owner)
+
+
+def _resource(owner: commands.Owner) -> tuple[str, str, str]:
+    return owner.kind, owner.namespace, owner.name
+
+
+def _is_older(owner: commands.Owner, stored: commands.Owner | None) -> bool:
+    return stored is not None and owner.generation < stored.generation
 
 
 def _made(wanted: commands.UpsertScheduler, uid: str, now_ms: int) -> Scheduler:
