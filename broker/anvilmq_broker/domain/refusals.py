@@ -95,3 +95,8 @@ def no_target(name: str) -> Refused:
         f"scheduler {name!r} has no job that this broker could make: send it again with `job`",
         "name",
     )
+
+
+def by_schema(name: str) -> Refused:
+    """A row that the schema of the store does not take. name: of the constraint."""
+    return Refused("INVALID_FIELD", f"the store refuses it: {name}; correct the value and send it again")

@@ -61,9 +61,12 @@ class Body(msgspec.Struct, frozen=True):
 
 def reported_state(job: Listed, now_ms: int) -> State:
     """The state told to readers: stored `delayed` is `waiting` once the due time has passed [9.22]."""
-    if job.state is State.DELAYED and job.run_at_ms <= now_ms:
-        return State.WAITING
-    return job.state
+    return state_reported(job.state, job.run_at_ms, now_ms)
+
+
+def state_reported(state: State, run_at_ms: int, now_ms: int) -> State:
+    """The same from a state and a due time."""
+    return State.WAITING if state is State.DELAYED and run_at_ms <= now_ms else state
 
 
 def record(job: Job, body: Body) -> commands.JobRecord:

@@ -139,13 +139,17 @@ Effect = Started | Ended | Freed | Interrupted | Parked | Expires | Queued | Add
 
 def ticks_of(it: scheduler.Scheduler) -> Ticks:
     """What the engine is told of a definition."""
-    if it.problem_reason:
-        standing = "problem"
-    elif it.suspended:
-        standing = "suspended"
-    else:
-        standing = "ended" if it.next_tick_ms is None else "active"
-    return Ticks(it.uid, scheduler.due_ms(it), standing)
+    due = scheduler.due_ms(it)
+    return Ticks(it.uid, due, standing(due, it.suspended, it.problem_reason))
+
+
+def standing(due_ms: int | None, suspended: bool, problem_reason: str) -> str:
+    """See Ticks."""
+    if problem_reason:
+        return "problem"
+    if suspended:
+        return "suspended"
+    return "ended" if due_ms is None else "active"
 
 
 class Applied(NamedTuple):

@@ -28,15 +28,15 @@ ReceiptKey = tuple[str, str, str]
 
 def add_jobs(batch: LibsqlBatch, group: list[commands.AddJobs]) -> list[Applied]:
     """Carry out a run of AddJobs; a refusal decided here has written and used up nothing."""
-    writer = _Writer(batch)
+    writer = Writer(batch)
     writer.look_up(group)
     applied = [writer.add(command) for command in group]
     writer.flush()
     return applied
 
 
-class _Writer:
-    """Collects the rows of a run."""
+class Writer:
+    """Collects the rows of a run of commands, or of the jobs of ticks."""
 
     def __init__(self, batch: LibsqlBatch) -> None:
         self._batch = batch
@@ -92,6 +92,17 @@ class _Writer:
         self._tell_added(news, earlier, command, effects)
         return Applied(msgspec.structs.replace(answer, states=states), effects)
 
+    def find_no_room(self, queue: str) -> Refused | None:
+        """The refusal of one more job in the queue, if it is full."""
+        return self._find_no_room(queue, {})
+
+    def add_run(self, new: commands.NewJob, origin: job.Origin, effects: list[Effect]) -> commands.JobRef:
+        """Collect the job of a tick or a trigger."""
+        number = self._batch.staged.next_number
+        self._make(new, number, effects, origin)
+        self._batch.staged.next_number += 1
+        return commands.JobRef(number, self._batch.now_ms)
+
     def flush(self) -> None:
         """Write what was collected."""
         sql, now = self._batch.sql, self._batch.now_ms
@@ -109,6 +120,10 @@ class _Writer:
             sql.run_rows("insert_full_bodies", self._full_bodies)
         if self._answered:
             sql.run_rows("put_producers", [(name, *self._producers[name]) for name in self._answered], now)
+        for written in (self._waiting, self._started, self._full, self._bodies, self._full_bodies):
+            written.clear()
+        self._receipt_rows.clear()
+        self._answered.clear()
 
     # ------------------------------------------------------------------------------------------- deciding
 
@@ -174,10 +189,10 @@ class _Writer:
 
     # --------------------------------------------------------------------------------------------- making
 
-    def _make(self, new: commands.NewJob, number: int, effects: list[Effect]) -> int:
+    def _make(self, new: commands.NewJob, number: int, effects: list[Effect], origin: job.Origin | None = None) -> int:
         batch = self._batch
         queue = batch.get_or_make_queue(new.queue)
-        made = job.create(new, number, job.merge_policy(new.policy, queue.defaults), batch.moment)
+        made = job.create(new, number, job.merge_policy(new.policy, queue.defaults), batch.moment, origin)
         due = made.run_at_ms if made.state is State.DELAYED else 0
         batch.log.add(
             events.Kind.ADDED, made.queue, made.name, made.state, 0, number, made.created_ms, 0, due_at_ms=due

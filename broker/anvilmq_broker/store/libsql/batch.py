@@ -7,22 +7,24 @@ around each run of like commands lets one that the schema refuses be answered al
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from anvilmq_broker.domain import commands, events, job, retention
-from anvilmq_broker.domain.errors import Constraint, Refused
+from anvilmq_broker.domain import commands, events, job, refusals, retention
+from anvilmq_broker.domain.errors import Constraint
 from anvilmq_broker.domain.state import State
 from anvilmq_broker.store import protocol
-from anvilmq_broker.store.libsql import adds, claims, prunes, rows, settlements
+from anvilmq_broker.store.libsql import adds, claims, prunes, rows, schedulers, settlements, ticks
 from anvilmq_broker.store.libsql.sql import Sql
 from anvilmq_broker.store.protocol import Applied, Effect, Slot, TakeSlot
 
 if TYPE_CHECKING:
     from anvilmq_broker.store.libsql.store import LibsqlStore
 
+T = TypeVar("T")
 _pack = msgspec.msgpack.Encoder().encode
 
 
@@ -81,7 +83,8 @@ class LibsqlBatch:
         self.limits = store.limits
         self.log = events.Log()
         self.staged = staged
-        self.take_slot: TakeSlot = lambda _: None
+        self._slots = _Slots(lambda _: None)
+        self.take_slot: TakeSlot = self._slots.take
         self._store = store
         self._first_front = staged.next_front
         self._deleted = False
@@ -92,11 +95,11 @@ class LibsqlBatch:
 
     def apply(self, batch: Sequence[commands.Command], take_slot: TakeSlot) -> list[Applied]:
         """Carry out the commands in order; runs of like ones share a savepoint and their statements."""
-        slots = _Slots(take_slot)
-        self.take_slot = slots.take
+        self._slots = _Slots(take_slot)
+        self.take_slot = self._slots.take
         applied: list[Applied] = []
         for kind, group in groupby(batch, type):
-            applied += self._run(_CARRY_OUT[kind], list(group), slots)
+            applied += self._run(_CARRY_OUT[kind], list(group))
         return applied
 
     def claim(self, queue: str, slots: Sequence[Slot]) -> list[protocol.Started]:
@@ -271,36 +274,37 @@ class LibsqlBatch:
             self.set_next_ready_at(queue, at)
         return at
 
-    def _run(self, carry_out: CarryOut, group: list[commands.Command], slots: _Slots) -> list[Applied]:
+    def _run(self, carry_out: CarryOut, group: list[commands.Command]) -> list[Applied]:
         try:
-            return self._in_savepoint(carry_out, group, slots)
+            return self.attempt(lambda: carry_out(self, group))
         except Constraint as error:
             if len(group) == 1:
-                return [Applied(_refused_by_schema(error), [])]
+                return [Applied(refusals.by_schema(error.name), [])]
         applied: list[Applied] = []
         for command in group:
             try:
-                applied += self._in_savepoint(carry_out, [command], slots)
+                applied += self.attempt(partial(carry_out, self, [command]))
             except Constraint as error:
-                applied.append(Applied(_refused_by_schema(error), []))
+                applied.append(Applied(refusals.by_schema(error.name), []))
         return applied
 
-    def _in_savepoint(self, carry_out: CarryOut, group: list[commands.Command], slots: _Slots) -> list[Applied]:
+    def attempt(self, action: Callable[[], T]) -> T:
+        """Do it in a savepoint, which may stand inside another. Raises Constraint, with nothing of it done."""
         kept = self.staged.copy()
         logged = self.log.mark()
         self.sql.connection.execute("SAVEPOINT run")
         try:
-            applied = carry_out(self, group)
+            done = action()
         except Constraint:
             self.sql.connection.execute("ROLLBACK TO run")
             self.sql.connection.execute("RELEASE run")
             self.staged.restore(kept)
             self.log.reset(logged)
-            slots.give_back()
+            self._slots.give_back()
             raise
         self.sql.connection.execute("RELEASE run")
-        slots.used_up()
-        return applied
+        self._slots.used_up()
+        return done
 
 
 class _Slots:
@@ -329,10 +333,6 @@ class _Slots:
         self._out = []
 
 
-def _refused_by_schema(error: Constraint) -> Refused:
-    return Refused("INVALID_FIELD", f"the store refuses it: {error.name}; correct the value and send it again")
-
-
 CarryOut = Callable[..., list[Applied]]
 """Carries out a run of commands of the one type that it is listed under."""
 
@@ -346,4 +346,11 @@ _CARRY_OUT: dict[type, CarryOut] = {
     commands.ReleaseReceipt: settlements.release_receipt,
     commands.DeleteReceipt: settlements.delete_receipt,
     commands.Prune: prunes.prune,
+    commands.UpsertScheduler: schedulers.upsert,
+    commands.DeleteScheduler: schedulers.delete,
+    commands.SuspendScheduler: schedulers.suspend,
+    commands.TriggerScheduler: ticks.trigger,
+    commands.FireDue: ticks.fire_due,
+    commands.ReanchorSchedulers: schedulers.reanchor,
+    commands.ReleaseDefinition: schedulers.release,
 }

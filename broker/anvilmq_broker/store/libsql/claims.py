@@ -86,8 +86,8 @@ def _held(batch: LibsqlBatch, command: commands.Claim) -> list[commands.Delivery
     """What the same claim has got before, as far as its leases live [1.4]."""
     found = batch.sql.run("held_by_claim", command.worker.worker_id, command.claim_id)
     return [
-        _delivery(row, token, batch.queue_name(queue_id), priority, row[4], row[8])
-        for *row, token, queue_id, priority in found
+        _delivery(row, token, batch.queue_name(queue_id), priority, row[4], row[8], scheduler, tick_ms)
+        for *row, token, queue_id, priority, scheduler, tick_ms in found
     ]
 
 
@@ -108,7 +108,7 @@ def _start(
     started: list[protocol.Started] = []
     for row, (number, lease_token, worker_id, _), slot in zip(heads, given, slots, strict=False):
         timeout = row[7]
-        delivery = _delivery(row, lease_token, queue.name, priority, row[4] + 1, row[8] + 1)
+        delivery = _delivery(row, lease_token, queue.name, priority, row[4] + 1, row[8] + 1, row[17], row[18])
         started.append(protocol.Started(slot, delivery, batch.now_ms + timeout if timeout else 0, row[16]))
         batch.count(queue.id, row[3], -1)
         batch.log.add(
@@ -119,10 +119,12 @@ def _start(
 
 
 def _delivery(
-    row: Sequence[Any], token: str, queue: str, priority: int, attempt: int, starts: int
-) -> commands.Delivery:
+    row: Sequence[Any], token: str, queue: str, priority: int, attempt: int, starts: int, scheduler: str | None,
+    tick_ms: int | None,
+) -> commands.Delivery:  # fmt: skip
     """From a row of `claim_heads` or `held_by_claim`. attempt, starts: those of the delivered attempt."""
     return commands.Delivery(
         row[0], row[1], token, queue, row[2], row[15], row[10] or "", attempt, row[5], row[6], row[7], rows.texts(row[11]),
         rows.texts(row[12]), priority, row[13] or "", starts, row[9], row[14] or "",
+        scheduler=scheduler or "", tick_at_ms=tick_ms or 0,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from anvilmq_broker.domain import commands, events, view
-from anvilmq_broker.store.libsql import records, rows
+from anvilmq_broker.store.libsql import records, rows, scheduler_rows
 from anvilmq_broker.store.libsql.sql import Sql
 
 if TYPE_CHECKING:
@@ -47,7 +47,19 @@ def export(store: LibsqlStore, sql: Sql, now_ms: int, counters: tuple[int, int, 
             for row in view.event_rows(first, at_ms, _unpack_runs(body))
         ],
         "engine": [(now_ms, *counters)],
+        "schedulers": [
+            view.scheduler_row(stored.number, stored.it)
+            for stored in sorted(
+                map(scheduler_rows.to_stored, sql.run("schedulers_after", "", _ALL_LINES)), key=_number
+            )
+        ],
+        "ticks": sql.run("export_ticks"),
+        "triggers": sql.run("export_triggers"),
     }
+
+
+def _number(stored: scheduler_rows.Stored) -> int:
+    return stored.number
 
 
 def _receipt(store: LibsqlStore, queue_id: int, name: str, key: str, *rest: object) -> tuple[object, ...]:

@@ -126,10 +126,10 @@ def _pages(
     # The first piece is as large as a page without filters needs.
     page = min(query.limit + 1, _ROWS)
     while found := sql.run(name, *place, after, page):
-        for number, created, queue_id, of, state, run_at, finished, reason, key, labels in found:
+        for number, created, queue_id, of, state, run_at, finished, reason, key, labels, scheduler in found:
             yield Candidate(
                 number, created, store.queue_names[queue_id], of, _STATES[state], run_at, finished or 0, reason or 0,
-                key or "", rows.texts(labels),
+                key or "", rows.texts(labels), scheduler or "",
             )  # fmt: skip
         if len(found) < page:
             return

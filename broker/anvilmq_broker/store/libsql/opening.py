@@ -124,7 +124,12 @@ def describe(sql: Sql, kept: Kept, counts: dict[tuple[str, int], int]) -> protoc
         expires=[protocol.Expires(*row) for row in sql.run("expiring_jobs")],
         queues={queue.name: _ready_at(queue, kept.now_ms) for queue in kept.queues},
         counts=counts,
+        ticks=[_ticks(*row) for row in sql.run("all_due")],
     )
+
+
+def _ticks(uid: str, due_ms: int | None, suspended: int, problem: str | None) -> protocol.Ticks:
+    return protocol.Ticks(uid, due_ms, protocol.standing(due_ms, bool(suspended), problem or ""))
 
 
 def _ready_at(queue: Queue, now_ms: int) -> int | None:

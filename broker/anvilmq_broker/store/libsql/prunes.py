@@ -30,6 +30,8 @@ def _prune_one(batch: LibsqlBatch, limit: int) -> commands.Pruned:
         ("idle_producers", "delete_producers", (now - retention.PRODUCER_IDLE_MS,)),
         ("superfluous_events", "delete_events", (first_kept,)),
         ("old_events", "delete_events", (now - retention.EVENTS_MAX_AGE_MS, first_kept)),
+        ("old_ticks", "delete_ticks", (now - retention.TICKS_MS,)),
+        ("old_triggers", "delete_triggers", (now - retention.TRIGGERS_MS,)),
     ):
         found: list[Row] = batch.sql.run(find, *args, left) if left else []
         left -= len(found)

@@ -8,7 +8,7 @@ import msgspec
 
 from anvilmq_broker.domain import commands, job, refusals, view
 from anvilmq_broker.domain.errors import Refused
-from anvilmq_broker.store.libsql import claims, listing, records
+from anvilmq_broker.store.libsql import claims, listing, records, scheduler_queries
 from anvilmq_broker.store.libsql.driver import Row
 from anvilmq_broker.store.libsql.sql import Sql
 
@@ -32,6 +32,12 @@ def answer(store: LibsqlStore, sql: Sql, query: commands.Query, now_ms: int) -> 
             return _get_receipt(store, sql, query, now_ms)
         case commands.ListReceipts():
             return _list_receipts(store, sql, query, now_ms)
+        case commands.GetScheduler():
+            return scheduler_queries.get_scheduler(sql, query, now_ms)
+        case commands.ListSchedulers():
+            return scheduler_queries.list_schedulers(sql, query, now_ms)
+        case commands.ListDefinitions():
+            return scheduler_queries.list_definitions(sql, query)
         case _:
             raise TypeError(f"{type(query).__name__} is not the store's to answer")
 

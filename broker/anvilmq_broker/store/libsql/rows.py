@@ -48,7 +48,7 @@ def own_slot(state: int) -> int:
 
 def is_plain(value: job.Job) -> bool:
     """Whether the row needs nothing beyond the columns of the two narrow inserts."""
-    return value.policy is job.DEFAULT_POLICY and not value.expires_at_ms and not value.key
+    return value.policy is job.DEFAULT_POLICY and not value.expires_at_ms and not value.key and value.origin is None
 
 
 def to_job(row: Row, queue: str) -> job.Job:
@@ -85,6 +85,8 @@ def to_job(row: Row, queue: str) -> job.Job:
         key=row[36] or "",
         singleton=bool(row[33] & SINGLETON),
         revision=row[34],
+        origin=None if row[37] is None else job.Origin(row[37], row[38], row[39]),
+        caused_by=None if row[40] is None else commands.JobRef(row[40], row[41]),
     )
 
 
@@ -118,6 +120,7 @@ def full_row(value: job.Job, queue_id: int) -> tuple[Scalar, ...]:
         policy.retain_failed_ms,
         policy.receipt_ttl_ms,
         value.expires_at_ms or None,
+        *((value.origin.number, value.origin.scheduler, value.origin.tick_ms) if value.origin else (None, None, None)),
     )
 
 

@@ -184,14 +184,28 @@ def _cancel_one(batch: LibsqlBatch, command: commands.CancelJob) -> Applied:
     change = job.cancel(found, command.reason, batch.now_ms)
     if change is None:
         return Applied(commands.CancelledJob(int(found.state), found.state is State.ACTIVE), [])
-    effects = batch.save(change)
-    if change.job.token is not None:
-        effects.append(
-            protocol.Interrupted(
-                found.number, found.created_ms, change.job.token, InterruptCause.CANCEL_REQUESTED, command.reason
-            )
-        )
-    return Applied(commands.CancelledJob(int(change.job.state), change.job.token is not None), effects)
+    return Applied(
+        commands.CancelledJob(int(change.job.state), change.job.token is not None), _save_cancel(batch, change)
+    )
+
+
+def cancel_run(batch: LibsqlBatch, run: commands.JobRef, caused_by: commands.JobRef) -> list[Effect]:
+    """Cancel a run because another takes its place [6.6]."""
+    found = batch.load(run)
+    change = job.cancel(found, "", batch.now_ms, caused_by) if found else None
+    if change is None:
+        return []
+    effects = _save_cancel(batch, change)
+    batch.sql.run("set_cause", run.number, caused_by.number, caused_by.created_ms)
+    return effects
+
+
+def _save_cancel(batch: LibsqlBatch, change: job.Change) -> list[Effect]:
+    effects, it = batch.save(change), change.job
+    if it.token is not None:
+        cause = InterruptCause.CANCEL_REQUESTED
+        effects.append(protocol.Interrupted(it.number, it.created_ms, it.token, cause, it.finish_message))
+    return effects
 
 
 def release_receipt(batch: LibsqlBatch, group: list[commands.ReleaseReceipt]) -> list[Applied]:

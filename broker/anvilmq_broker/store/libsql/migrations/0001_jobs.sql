@@ -74,6 +74,7 @@ CREATE TABLE jobs (
     finish_reason INTEGER,
     finish_message TEXT,
     caused_by INTEGER,
+    caused_by_created_ms INTEGER,
     cancel_requested INTEGER NOT NULL DEFAULT 0,
     last_token TEXT,
     last_outcome INTEGER,
@@ -97,7 +98,8 @@ CREATE TABLE jobs (
     flow_id INTEGER,
     flow_created_ms INTEGER,
     depth INTEGER NOT NULL DEFAULT 0,
-    scheduler_uid TEXT,
+    scheduler_id INTEGER,
+    scheduler TEXT,
     tick_ms INTEGER,
     revision INTEGER NOT NULL DEFAULT 0,
     CONSTRAINT jobs_state_known CHECK (state BETWEEN 1 AND 7),
@@ -112,7 +114,8 @@ CREATE TABLE jobs (
         max_attempts BETWEEN 1 AND 1000 AND lease_ms BETWEEN 1000 AND 3600000 AND attempt_timeout_ms >= 0
         AND max_stalled BETWEEN 0 AND 100 AND max_starts BETWEEN 1 AND 10000 AND jitter_permille BETWEEN 0 AND 1000
     ),
-    CONSTRAINT jobs_group_has_order CHECK ((group_id IS NULL) = (order_key IS NULL))
+    CONSTRAINT jobs_group_has_order CHECK ((group_id IS NULL) = (order_key IS NULL)),
+    CONSTRAINT jobs_run_has_tick CHECK ((scheduler_id IS NULL) = (tick_ms IS NULL))
 ) STRICT;
 -- next
 CREATE INDEX jobs_line ON jobs (queue_id, priority, ready_at, ready_seq) WHERE ready_at IS NOT NULL;
@@ -141,6 +144,8 @@ CREATE INDEX jobs_claims ON jobs (claim_id, worker_id) WHERE claim_id IS NOT NUL
 CREATE INDEX jobs_parked ON jobs (run_at) WHERE state = 2 AND ready_at IS NULL AND group_id IS NULL;
 -- next
 CREATE INDEX jobs_flow ON jobs (flow_id) WHERE flow_id IS NOT NULL;
+-- next
+CREATE INDEX jobs_open_runs ON jobs (scheduler_id) WHERE scheduler_id IS NOT NULL AND state IN (1, 2, 3, 4);
 -- next
 CREATE TABLE job_bodies (
     job_id INTEGER PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,
@@ -265,20 +270,20 @@ CREATE TABLE producers (
 -- next
 CREATE INDEX producers_idle ON producers (used_at);
 -- next
+-- AUTOINCREMENT: the ticks of a deleted definition outlive it, and its number must not come back. due_ms: next_tick with its
+-- jitter.
 CREATE TABLE schedulers (
-    uid TEXT PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL,
     name TEXT NOT NULL,
-    spec BLOB NOT NULL,
-    content_hash TEXT NOT NULL,
-    owner BLOB,
-    owner_kind TEXT,
-    owner_namespace TEXT,
-    owner_name TEXT,
+    queue TEXT,
     suspended INTEGER NOT NULL DEFAULT 0,
     anchor_ms INTEGER NOT NULL,
     next_tick INTEGER,
+    due_ms INTEGER,
     last_tick INTEGER,
     last_job_id INTEGER,
+    last_job_created_ms INTEGER,
     last_flow_id INTEGER,
     run_count INTEGER NOT NULL DEFAULT 0,
     skipped_count INTEGER NOT NULL DEFAULT 0,
@@ -287,27 +292,47 @@ CREATE TABLE schedulers (
     problem_message TEXT,
     created_ms INTEGER NOT NULL,
     updated_ms INTEGER NOT NULL,
-    CONSTRAINT schedulers_name_unique UNIQUE (name)
+    CONSTRAINT schedulers_uid_unique UNIQUE (uid),
+    CONSTRAINT schedulers_name_unique UNIQUE (name),
+    CONSTRAINT schedulers_suspended_flag CHECK (suspended IN (0, 1)),
+    CONSTRAINT schedulers_due_with_tick CHECK ((next_tick IS NULL) = (due_ms IS NULL)),
+    CONSTRAINT schedulers_suspended_never_due CHECK (suspended = 0 OR next_tick IS NULL)
 ) STRICT;
 -- next
+-- Apart from what each tick writes again. name: that of the definition, for the order of owners' lists.
+CREATE TABLE scheduler_specs (
+    scheduler_id INTEGER PRIMARY KEY REFERENCES schedulers (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    content_hash TEXT NOT NULL,
+    owner_kind TEXT,
+    owner_namespace TEXT,
+    owner_name TEXT,
+    owner BLOB,
+    spec BLOB NOT NULL,
+    CONSTRAINT scheduler_specs_owner_is_whole CHECK ((owner IS NULL) = (owner_kind IS NULL))
+) STRICT;
+-- next
+CREATE INDEX scheduler_owners ON scheduler_specs (owner_kind, owner_namespace, owner_name, name) WHERE owner_kind IS NOT NULL;
+-- next
 CREATE TABLE ticks (
-    uid TEXT NOT NULL,
+    scheduler_id INTEGER NOT NULL,
     tick_ms INTEGER NOT NULL,
     fired_at INTEGER NOT NULL,
     job_id INTEGER,
-    PRIMARY KEY (uid, tick_ms)
-) STRICT;
+    PRIMARY KEY (scheduler_id, tick_ms)
+) STRICT, WITHOUT ROWID;
 -- next
 CREATE INDEX ticks_old ON ticks (fired_at);
 -- next
 CREATE TABLE triggers (
-    uid TEXT NOT NULL,
+    scheduler_id INTEGER NOT NULL,
     run_key TEXT NOT NULL,
     job_id INTEGER NOT NULL,
+    job_created_ms INTEGER NOT NULL,
     flow_id INTEGER,
     at_ms INTEGER NOT NULL,
-    PRIMARY KEY (uid, run_key)
-) STRICT;
+    PRIMARY KEY (scheduler_id, run_key)
+) STRICT, WITHOUT ROWID;
 -- next
 CREATE INDEX triggers_old ON triggers (at_ms);
 -- next

@@ -21,15 +21,16 @@ FROM rows WHERE true;
 -- rows: ready_seq int, traits small, attempt small, starts small, token text, worker_id text, claim_id text
 -- rows: started_at int, timeout_at int, max_attempts small, lease_ms int, attempt_timeout_ms int, max_stalled small
 -- rows: max_starts small, jitter_permille small, retain_completed_ms int, retain_failed_ms int
--- rows: receipt_ttl_ms int, expires_at int
+-- rows: receipt_ttl_ms int, expires_at int, scheduler_id int, scheduler text, tick_ms int
 INSERT INTO jobs (
     id, created_ms, queue_id, name, state, priority, run_at, ready_at, ready_seq, traits, attempt, starts, token, worker_id,
     claim_id, started_at, timeout_at, max_attempts, lease_ms, attempt_timeout_ms, max_stalled, max_starts, jitter_permille,
-    retain_completed_ms, retain_failed_ms, receipt_ttl_ms, expires_at
+    retain_completed_ms, retain_failed_ms, receipt_ttl_ms, expires_at, scheduler_id, scheduler, tick_ms
 )
 SELECT :id, :created_ms, :queue_id, :name, :state, :priority, :run_at, :ready_at, :ready_seq, :traits, :attempt, :starts,
     :token, :worker_id, :claim_id, :started_at, :timeout_at, :max_attempts, :lease_ms, :attempt_timeout_ms, :max_stalled,
-    :max_starts, :jitter_permille, :retain_completed_ms, :retain_failed_ms, :receipt_ttl_ms, :expires_at
+    :max_starts, :jitter_permille, :retain_completed_ms, :retain_failed_ms, :receipt_ttl_ms, :expires_at, :scheduler_id,
+    :scheduler, :tick_ms
 FROM rows WHERE true;
 
 -- name: insert_bodies

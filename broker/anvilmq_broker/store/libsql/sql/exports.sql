@@ -21,3 +21,11 @@ SELECT producer_id, seq, answer, used_at FROM producers ORDER BY producer_id;
 -- name: export_events
 -- The whole log; walks the table: for comparison and export.
 SELECT first, at_ms, body FROM events ORDER BY first;
+
+-- name: export_ticks
+-- Every tick that has fired; walks the table: for comparison and export.
+SELECT scheduler_id, tick_ms, fired_at, job_id FROM ticks ORDER BY scheduler_id, tick_ms;
+
+-- name: export_triggers
+-- Every key of a trigger; walks the table: for comparison and export.
+SELECT scheduler_id, run_key, job_id, job_created_ms, at_ms FROM triggers ORDER BY scheduler_id, run_key;

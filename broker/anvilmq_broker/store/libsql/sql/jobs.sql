@@ -6,7 +6,8 @@ SELECT
     j.starts, j.stalled, j.token, j.worker_id, j.claim_id, j.started_at, j.timeout_at, j.finished_at, j.finish_reason,
     j.finish_message, j.cancel_requested, j.last_token, j.last_outcome, j.last_answer, j.max_attempts, j.lease_ms,
     j.attempt_timeout_ms, j.max_stalled, j.max_starts, j.retain_completed_ms, j.retain_failed_ms, j.receipt_ttl_ms,
-    j.traits, j.revision, b.backoff, b.idempotency_key
+    j.traits, j.revision, b.backoff, b.idempotency_key, j.scheduler_id, j.scheduler, j.tick_ms, j.caused_by,
+    j.caused_by_created_ms
 FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id
 WHERE j.id = :id AND j.created_ms = :created_ms;
 
@@ -55,7 +56,8 @@ SELECT count(*) FROM (
 -- A page of every queue, newest first, as far as filters look at a job.
 -- params: before int, page small
 SELECT
-    j.id, j.created_ms, j.queue_id, j.name, j.state, j.run_at, j.finished_at, j.finish_reason, b.idempotency_key, b.labels
+    j.id, j.created_ms, j.queue_id, j.name, j.state, j.run_at, j.finished_at, j.finish_reason, b.idempotency_key, b.labels,
+    j.scheduler
 FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id
 WHERE j.id < :before ORDER BY j.id DESC LIMIT :page;
 
@@ -63,7 +65,8 @@ WHERE j.id < :before ORDER BY j.id DESC LIMIT :page;
 -- The same, oldest first.
 -- params: after int, page small
 SELECT
-    j.id, j.created_ms, j.queue_id, j.name, j.state, j.run_at, j.finished_at, j.finish_reason, b.idempotency_key, b.labels
+    j.id, j.created_ms, j.queue_id, j.name, j.state, j.run_at, j.finished_at, j.finish_reason, b.idempotency_key, b.labels,
+    j.scheduler
 FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id
 WHERE j.id > :after ORDER BY j.id LIMIT :page;
 
@@ -71,7 +74,8 @@ WHERE j.id > :after ORDER BY j.id LIMIT :page;
 -- The same of one queue and state, newest first.
 -- params: queue_id small, state small, before int, page small
 SELECT
-    j.id, j.created_ms, j.queue_id, j.name, j.state, j.run_at, j.finished_at, j.finish_reason, b.idempotency_key, b.labels
+    j.id, j.created_ms, j.queue_id, j.name, j.state, j.run_at, j.finished_at, j.finish_reason, b.idempotency_key, b.labels,
+    j.scheduler
 FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id
 WHERE j.queue_id = :queue_id AND j.state = :state AND j.id < :before ORDER BY j.id DESC LIMIT :page;
 
@@ -79,7 +83,8 @@ WHERE j.queue_id = :queue_id AND j.state = :state AND j.id < :before ORDER BY j.
 -- The same, oldest first.
 -- params: queue_id small, state small, after int, page small
 SELECT
-    j.id, j.created_ms, j.queue_id, j.name, j.state, j.run_at, j.finished_at, j.finish_reason, b.idempotency_key, b.labels
+    j.id, j.created_ms, j.queue_id, j.name, j.state, j.run_at, j.finished_at, j.finish_reason, b.idempotency_key, b.labels,
+    j.scheduler
 FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id
 WHERE j.queue_id = :queue_id AND j.state = :state AND j.id > :after ORDER BY j.id LIMIT :page;
 

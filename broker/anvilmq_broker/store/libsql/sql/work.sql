@@ -10,7 +10,8 @@ ORDER BY priority, ready_at LIMIT 1;
 -- params: queue_id small, priority small, now_ms int, jobs small
 SELECT
     j.id, j.created_ms, j.name, j.state, j.attempt, j.max_attempts, j.lease_ms, j.attempt_timeout_ms, j.starts, j.stalled,
-    b.content_type, b.headers, b.labels, b.idempotency_key, p.progress, b.data, j.run_at
+    b.content_type, b.headers, b.labels, b.idempotency_key, p.progress, b.data, j.run_at, j.scheduler,
+    j.tick_ms
 FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id LEFT JOIN job_progress AS p ON p.job_id = j.id
 WHERE j.queue_id = :queue_id AND j.priority = :priority AND j.ready_at IS NOT NULL AND j.ready_at <= :now_ms
 ORDER BY j.ready_at, j.ready_seq LIMIT :jobs;
@@ -20,7 +21,8 @@ ORDER BY j.ready_at, j.ready_seq LIMIT :jobs;
 -- params: worker_id text, claim_id text
 SELECT
     j.id, j.created_ms, j.name, j.state, j.attempt, j.max_attempts, j.lease_ms, j.attempt_timeout_ms, j.starts, j.stalled,
-    b.content_type, b.headers, b.labels, b.idempotency_key, p.progress, b.data, j.token, j.queue_id, j.priority
+    b.content_type, b.headers, b.labels, b.idempotency_key, p.progress, b.data, j.token, j.queue_id, j.priority,
+    j.scheduler, j.tick_ms
 FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id LEFT JOIN job_progress AS p ON p.job_id = j.id
 WHERE j.claim_id IS NOT NULL AND j.claim_id = :claim_id AND j.worker_id = :worker_id ORDER BY j.id;
 
