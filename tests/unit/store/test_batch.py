@@ -289,7 +289,30 @@ def test_payloads_and_results_come_back_as_they_went_in(store: StoreDriver, data
 def test_a_bulk_of_1000_payloads_of_16_kib_keeps_each(store: StoreDriver) -> None:
     payloads = [n.to_bytes(2, "big") * 8_192 for n in range(1_000)]
     store.add(*(new_job(data=data) for data in payloads))
-    assert [one.data for one in store.claim(1_000)] == payloads
+    kept: list[bytes] = []
+    while started := store.claim(1_000):
+        kept += [one.data for one in started]
+    assert kept == payloads
+
+
+def test_a_claim_of_large_payloads_takes_no_more_than_a_bounded_piece(store: StoreDriver) -> None:
+    store.add(*(new_job(queue, data=b"x" * (256 << 10)) for queue in ("mail", "post") for _ in range(40)))
+    first = store.claim(40)
+    assert len(first) == 32
+    assert store.next_ready_at() == 0
+    claimed = store.send(commands.Claim(bundles.identity(), ["mail", "post"], 80))
+    assert [one.number for one in claimed.deliveries] == [*range(33, 41), *range(41, 73)]
+    assert inner(store).violations() == []
+
+
+@rule("1.3")
+def test_a_claim_in_pieces_keeps_the_order_of_classes_and_arrival(store: StoreDriver) -> None:
+    jobs = store.add(*(new_job(priority=n % 3, delay_ms=5 * (n % 2)) for n in range(300)))
+    store.clock.advance(1)
+    due = [job.number for n in (0, 1, 2) for job in jobs[n::3] if job.number % 2]
+    assert [one.number for one in store.claim(140)] == due[:140]
+    assert [one.number for one in store.claim(140)] == due[140:]
+    assert store.next_ready_at() == store.now_ms + 4
 
 
 def test_progress_does_not_write_the_payload_again(store: StoreDriver, folder: Path) -> None:

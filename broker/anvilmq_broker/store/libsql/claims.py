@@ -20,29 +20,40 @@ NEVER: Final = 1 << 62
 """`next_ready_at` of an empty line."""
 IN_DOUBT: Final = -1
 """`next_ready_at` of a line whose first job may have left it: the rows must be asked."""
+MOST_BYTES: Final = 8 << 20
+"""Payloads of one claim; the piece that passes it is the last."""
+_PIECE: Final = 32
 _BEFORE_ALL: Final = -1
+_DATA: Final = 15
+"""Place of the payload in a row of `claim_heads`."""
 
 
 def claim(batch: LibsqlBatch, queue: Queue, slots: Sequence[Slot]) -> list[protocol.Started]:
-    """Start the next claimable jobs, at most one a slot; afterwards the queue knows when to look again."""
+    """Start the next claimable jobs, at most one a slot; afterwards the queue knows when to look again.
+
+    Fewer than slots: nothing more is claimable, or the payloads came to MOST_BYTES.
+    """
     started: list[protocol.Started] = []
-    earliest, above = NEVER, _BEFORE_ALL
+    earliest, above, size = NEVER, _BEFORE_ALL, 0
     if not slots or batch.ready_hint(queue) > batch.now_ms:
         return started
-    while len(started) < len(slots):
+    while len(started) < len(slots) and size < MOST_BYTES:
         found = batch.sql.run("first_of_next_class", queue.id, above)
         if not found:
             batch.set_next_ready_at(queue, earliest)
             return started
-        above, ready_at = found[0]
+        priority, ready_at = found[0]
         if ready_at > batch.now_ms:
-            earliest = min(earliest, ready_at)
+            earliest, above = min(earliest, ready_at), priority
             continue
-        free = slots[len(started) :]
-        heads = batch.sql.run("claim_heads", queue.id, above, batch.now_ms, len(free))
-        started += _start(batch, queue, above, heads, free)
-        if len(heads) < len(free) and (at := _next_of_class(batch.sql, queue.id, above)) is not None:
-            earliest = min(earliest, at)
+        free = slots[len(started) : len(started) + _PIECE]
+        heads = batch.sql.run("claim_heads", queue.id, priority, batch.now_ms, len(free))
+        started += _start(batch, queue, priority, heads, free)
+        size += sum([len(head[_DATA]) for head in heads])
+        if len(heads) < len(free):
+            above = priority
+            if (at := _next_of_class(batch.sql, queue.id, priority)) is not None:
+                earliest = min(earliest, at)
     batch.set_next_ready_at(queue, IN_DOUBT)
     return started
 
@@ -76,8 +87,9 @@ def _claim_one(batch: LibsqlBatch, command: commands.Claim) -> Applied:
     slot = Slot(command.worker.worker_id, command.claim_id)
     started: list[protocol.Started] = []
     for name in command.queues:
+        size = sum([len(one.delivery.data) for one in started])
         queue = batch.find_queue(name)
-        if queue is not None and len(started) < command.max_jobs:
+        if queue is not None and len(started) < command.max_jobs and size < MOST_BYTES:
             started += claim(batch, queue, [slot] * (command.max_jobs - len(started)))
     return Applied(commands.Claimed([item.delivery for item in started]), list(started))
 
@@ -124,7 +136,7 @@ def _delivery(
 ) -> commands.Delivery:  # fmt: skip
     """From a row of `claim_heads` or `held_by_claim`. attempt, starts: those of the delivered attempt."""
     return commands.Delivery(
-        row[0], row[1], token, queue, row[2], row[15], row[10] or "", attempt, row[5], row[6], row[7], rows.texts(row[11]),
+        row[0], row[1], token, queue, row[2], row[_DATA], row[10] or "", attempt, row[5], row[6], row[7], rows.texts(row[11]),
         rows.texts(row[12]), priority, row[13] or "", starts, row[9], row[14] or "",
         scheduler=scheduler or "", tick_at_ms=tick_ms or 0,
     )  # fmt: skip
