@@ -54,6 +54,18 @@ def test_numbers_are_not_used_again_after_a_restart(store: StoreDriver) -> None:
 
 
 @rule("8")
+def test_the_number_of_a_job_that_came_and_went_in_one_transaction_is_not_used_again(store: StoreDriver) -> None:
+    gone = commands.JobRef(1, store.now_ms)
+    store.batch(
+        commands.AddJobs([new_job(policy=policy(retain_failed_ms=0))]), commands.CancelJob(gone), commands.Prune()
+    )
+    assert store.store.counts() == {}
+    store.reopen()
+    assert store.add_one().number == 2
+    assert not store.exists(gone)
+
+
+@rule("8")
 def test_the_order_of_a_line_survives_a_restart(store: StoreDriver) -> None:
     store.add(new_job(name="tail"), new_job(name="front", lifo=True), new_job(name="due", delay_ms=10))
     store.reopen()

@@ -130,14 +130,20 @@ def test_a_receipt_outlives_its_job(store: StoreDriver) -> None:
 
 
 @rule("2.1")
-def test_the_end_of_an_old_holder_leaves_the_key_of_a_newer_one(store: StoreDriver) -> None:
-    old = store.add_one(key="k", policy=policy(receipt_ttl_ms=1_000))
+@pytest.mark.parametrize("singleton", [False, True])
+@pytest.mark.parametrize("state", ENDS)
+def test_the_end_of_an_old_holder_leaves_the_key_of_a_newer_one(
+    store: StoreDriver, state: State, *, singleton: bool
+) -> None:
+    old = store.add_one(key="k", singleton=singleton)
     running = store.start()
     store.send(commands.DeleteReceipt(QUEUE, NAME, "k"))
-    newer = store.add_one(key="k")
-    store.settle_one(complete(running))
+    newer = store.add_one(key="k", singleton=singleton)
+    if state is State.CANCELLED:
+        store.cancel(old)
+    store.settle_one(fail(running, non_retryable=True) if state is State.FAILED else complete(running))
+    assert store.state(old) is state
     assert (receipt(store).ref, receipt(store).expires_at_ms) == (newer, 0)
-    assert old != newer
 
 
 # ---------------------------------------------------------------------------------------------- singleton
