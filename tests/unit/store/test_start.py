@@ -294,3 +294,14 @@ def test_a_start_tells_all_that_memory_is_rebuilt_from(store: StoreDriver) -> No
         ("mail", State.ACTIVE): 1, ("mail", State.DELAYED): 1, ("post", State.DELAYED): 1, ("done", State.COMPLETED): 1
     }  # fmt: skip
     assert libsql(store).violations() == []
+
+
+@rule("8")
+def test_a_kept_count_that_is_wrong_stops_nothing(store: StoreDriver, folder: Path) -> None:
+    store.add(new_job(), new_job())
+    store.store.stop()
+    with opened(folder) as file:
+        file.execute("UPDATE counts SET jobs = 0")
+    store.reopen()
+    assert store.settle_one(complete(store.start())) is State.COMPLETED
+    assert store.store.counts() == {("mail", State.COMPLETED): 1}

@@ -200,7 +200,8 @@ class LibsqlBatch:
         return self._counted(queue_id * 16 + state)
 
     def _counted(self, key: int) -> int:
-        return self._store.count_by_id.get(key, 0) + self.staged.counts.get(key, 0)
+        # Never below 0, though the kept count were wrong: a commit must not fail for a number that rows can tell anew.
+        return max(0, self._store.count_by_id.get(key, 0) + self.staged.counts.get(key, 0))
 
     @property
     def next_event(self) -> int:

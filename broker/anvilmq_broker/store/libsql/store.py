@@ -141,7 +141,7 @@ class LibsqlStore:
         for queue in staged.new.values():
             self._know(queue)
         for key, change in staged.counts.items():
-            self.count_by_id[key] = self.count_by_id.get(key, 0) + change
+            self.count_by_id[key] = max(0, self.count_by_id.get(key, 0) + change)
         for queue_id, at in staged.next_ready_at.items():
             self.queues[self.queue_names[queue_id]].next_ready_at = at
         self._upkeep.wrote(staged.bytes)
