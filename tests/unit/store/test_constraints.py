@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 
+from anvilmq_broker.domain import commands
 from anvilmq_broker.domain.errors import Constraint, StartRefused
 from anvilmq_broker.store.libsql import invariants, statements
 from anvilmq_broker.store.libsql.driver import Connection
@@ -29,6 +30,11 @@ CHECKS: Final = {
     "jobs_priority_range": "UPDATE jobs SET priority = 2097152",
     "jobs_policy_range": "UPDATE jobs SET lease_ms = 999",
     "jobs_group_has_order": "UPDATE jobs SET group_id = 'g'",
+    "jobs_run_has_tick": "UPDATE jobs SET tick_ms = 1",
+    "schedulers_due_with_tick": "UPDATE schedulers SET due_ms = NULL",
+    "schedulers_suspended_flag": "UPDATE schedulers SET suspended = 2, next_tick = NULL, due_ms = NULL",
+    "schedulers_suspended_never_due": "UPDATE schedulers SET suspended = 1",
+    "scheduler_specs_owner_is_whole": "UPDATE scheduler_specs SET owner_kind = 'k'",
     "edges_policy_known": "INSERT INTO edges (parent_id, child_id, key, policy) VALUES (1, 2, 'k', 5)",
     "edges_held_flag": "INSERT INTO edges (parent_id, child_id, key, policy, held) VALUES (1, 2, 'k', 1, 2)",
     "receipts_singleton_flag": "UPDATE receipts SET singleton = 2",
@@ -44,6 +50,10 @@ OTHERS: Final = {
     "jobs.queue_id, jobs.group_id": """UPDATE jobs SET group_id = 'g', order_key = 1, solo = 1 WHERE state = 3""",
     "foreign_key": "UPDATE jobs SET queue_id = 77",
     "attempts.job_id, attempts.start": "INSERT INTO attempts SELECT * FROM attempts",
+    "schedulers.uid": "INSERT INTO schedulers (uid, name, anchor_ms, created_ms, updated_ms) SELECT uid, 'n', 1, 1, 1 FROM schedulers",
+    "schedulers.name": "INSERT INTO schedulers (uid, name, anchor_ms, created_ms, updated_ms) SELECT 'u', name, 1, 1, 1 FROM schedulers",
+    "ticks.scheduler_id, ticks.tick_ms": "INSERT INTO ticks SELECT * FROM ticks",
+    "triggers.scheduler_id, triggers.run_key": "INSERT INTO triggers SELECT * FROM triggers",
     "jobs.created_ms": "UPDATE jobs SET created_ms = NULL",
     "jobs.run_at": "UPDATE jobs SET run_at = 'soon'",
 }
@@ -55,6 +65,7 @@ BREAKS: Final = {
     "structural_active_without_token": "UPDATE jobs SET token = NULL WHERE state = 3",
     "structural_edge_without_job": "INSERT INTO edges (parent_id, child_id, key, policy) VALUES (1, 777, 'k', 1)",
     "structural_singleton_without_holder": "UPDATE receipts SET singleton = 1, job_id = 777",
+    "structural_scheduler_without_spec": "DELETE FROM scheduler_specs",
     "derived_job_without_body": "DELETE FROM job_bodies WHERE job_id = 1",
     "derived_counts_differ": "UPDATE counts SET jobs = jobs + 1 WHERE id = 16 + 1",
     "derived_counts_too_many": "INSERT INTO counts VALUES (99 * 16 + 1, 5)",
@@ -68,7 +79,7 @@ BREAKS: Final = {
 
 @pytest.fixture
 def full(store: StoreDriver) -> LibsqlStore:
-    """A store with jobs in every state, receipts, attempts, results, a log."""
+    """A store with jobs in every state, receipts, attempts, results, a log, a definition that has ticked."""
     store.add(*(new_job(key=f"k{n}") for n in range(6)))
     first, second, third, fourth, _ = store.claim(5)
     store.settle(complete(first, b"r"), fail(second), fail(third, non_retryable=True))
@@ -76,6 +87,10 @@ def full(store: StoreDriver) -> LibsqlStore:
     store.settle(complete(fourth))
     store.add(new_job(delay_ms=5), new_job(priority=3))
     store.start()
+    defined = store.send(commands.UpsertScheduler("hourly", commands.SchedulerSpec(every_ms=3_600_000, job=new_job())))
+    store.send(commands.TriggerScheduler("hourly", "key"))
+    store.clock.advance(3_600_000)
+    store.send(commands.FireDue([defined.scheduler.uid], store.now_ms))
     assert isinstance(store.store, LibsqlStore)
     assert store.store.violations() == []
     return store.store

@@ -43,6 +43,9 @@ FILL: Final = (
     "INSERT INTO events (first, at_ms, transitions, body) SELECT id, :t + iif(id < 4, 0, 9000000000), 1, x'90' FROM jobs",
     """INSERT INTO producers (producer_id, seq, answer, used_at)
     SELECT 'p' || id, 1, x'', :t + iif(id < 40, 0, 9000000000) FROM jobs WHERE id % 10 = 0""",
+    "UPDATE jobs SET scheduler_id = 1, scheduler = 'allow', tick_ms = id WHERE state = 5",
+    "INSERT INTO ticks SELECT 1, id, iif(id < 40, 0, :t + 9000000000), id FROM jobs",
+    "INSERT INTO triggers SELECT 1, 'k' || id, id, created_ms, NULL, iif(id < 40, 0, :t + 9000000000) FROM jobs",
     "INSERT INTO counts (id, jobs) SELECT queue_id * 16 + state, count(*) FROM jobs GROUP BY queue_id, state",
     "UPDATE queues SET max_completed = (SELECT count(*) + 10 FROM jobs WHERE state = 5)",
     "UPDATE engine SET now_ms = :t, next_number = :jobs + 1, next_event = :jobs + 1",
@@ -167,6 +170,38 @@ def plays(store: StoreDriver) -> Iterator[str]:
     store.clock.set_wall(store.now_ms - HOUR)
     store.next_ready_at()
     yield "set the clock back"
+    yield from plays_of_definitions(store)
+
+
+def plays_of_definitions(store: StoreDriver) -> Iterator[str]:
+    """Everything about recurring definitions; the first of them has ticks and triggers for each job of the file."""
+    owner = commands.Owner("JobScheduler", "team", "r", "u1", 1)
+    names = {"allow": 1, "forbid": 2, "replace": 3}
+    uids = []
+    for name, policy_of in names.items():
+        spec = commands.SchedulerSpec(every_ms=HOUR, concurrency_policy=policy_of, job=new_job("runs"))
+        uids.append(store.send(commands.UpsertScheduler(name, spec)).scheduler.uid)
+        store.send(commands.UpsertScheduler(name, spec, owner, adopt=True))
+    yield "define, adopt"
+    for _ in range(2):
+        store.send(commands.TriggerScheduler("allow", "new"))
+    yield "trigger, repeat"
+    for _ in range(2):
+        store.clock.advance(HOUR)
+        store.send(commands.FireDue(uids, store.now_ms))
+        store.send(commands.FireDue(uids, store.now_ms))
+    yield "fire, repeat"
+    store.query(commands.GetScheduler("allow"))
+    store.query(commands.ListSchedulers("a"))
+    store.query(commands.ListSchedulers(after="b"))
+    store.query(commands.ListDefinitions("team", "JobScheduler"))
+    yield "ask for definitions"
+    store.send(commands.ReleaseDefinition("allow", owner))
+    store.send(commands.SuspendScheduler("allow", True))
+    store.send(commands.SuspendScheduler("allow", False))
+    store.send(commands.ReanchorSchedulers())
+    store.send(commands.DeleteScheduler("allow"))
+    yield "release, suspend, count anew, delete"
 
 
 def queries(job: commands.JobRef) -> Iterator[commands.Query]:

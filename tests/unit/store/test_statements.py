@@ -13,9 +13,10 @@ from tests.unit.store import query_plans
 PACKAGE: Final = Path(anvilmq_broker.store.libsql.__file__).parent
 
 COLD: Final = {
-    # At a start, once: of queues, of counts, of what partial indexes hold.
+    # At a start, once: of queues, of counts, of definitions, of what partial indexes hold.
     "active_jobs",
     "all_counts",
+    "all_due",
     "all_queues",
     "parked_jobs",
 }

@@ -320,7 +320,7 @@ CREATE TABLE ticks (
     fired_at INTEGER NOT NULL,
     job_id INTEGER,
     PRIMARY KEY (scheduler_id, tick_ms)
-) STRICT, WITHOUT ROWID;
+) WITHOUT ROWID, STRICT;
 -- next
 CREATE INDEX ticks_old ON ticks (fired_at);
 -- next
@@ -332,7 +332,7 @@ CREATE TABLE triggers (
     flow_id INTEGER,
     at_ms INTEGER NOT NULL,
     PRIMARY KEY (scheduler_id, run_key)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 -- next
 CREATE INDEX triggers_old ON triggers (at_ms);
 -- next

@@ -17,6 +17,11 @@ SELECT count(*) FROM edges WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = 
 SELECT count(*) FROM receipts
 WHERE singleton = 1 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = receipts.job_id AND jobs.state < 5);
 
+-- name: structural_scheduler_without_spec
+-- Definitions that say nothing: they would be there, and never fire.
+SELECT count(*) FROM schedulers
+WHERE NOT EXISTS (SELECT 1 FROM scheduler_specs WHERE scheduler_specs.scheduler_id = schedulers.id);
+
 -- name: derived_job_without_body
 -- Jobs whose payload is missing. Walks the table: for backups and tests.
 SELECT count(*) FROM jobs WHERE NOT EXISTS (SELECT 1 FROM job_bodies WHERE job_bodies.job_id = jobs.id);

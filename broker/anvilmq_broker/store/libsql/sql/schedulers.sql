@@ -141,4 +141,6 @@ SELECT scheduler_id, run_key FROM triggers WHERE at_ms <= :until ORDER BY at_ms 
 -- name: delete_triggers
 -- Keys of triggers that were found old.
 -- rows: scheduler_id int, run_key text
-DELETE FROM triggers WHERE (scheduler_id, run_key) IN (SELECT :scheduler_id, :run_key FROM rows);
+DELETE FROM triggers WHERE rowid IN (
+    SELECT t.rowid FROM rows CROSS JOIN triggers AS t ON t.scheduler_id = :scheduler_id AND t.run_key = :run_key
+);
