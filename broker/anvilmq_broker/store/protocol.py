@@ -171,7 +171,10 @@ class Batch(Protocol):
         """
 
     def claim(self, queue: str, slots: Sequence[Slot]) -> list[Started]:
-        """Start the next claimable jobs of the queue, at most one a slot, in order. Fewer: the line is empty now."""
+        """Start the next claimable jobs of the queue, at most one a slot, in order.
+
+        Fewer: nothing more is claimable now, or the payloads came to a bound of the store, at least 8 MiB.
+        """
 
     def next_ready_at(self, queue: str) -> int | None:
         """When the line's earliest job that is not claimable yet becomes so; 0: one is claimable now; None: empty line."""
