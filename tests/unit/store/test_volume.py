@@ -111,7 +111,11 @@ def test_a_store_keeps_a_second_one_out_until_it_is_stopped(open_store: OpenStor
 
 def test_a_process_does_not_hand_the_lock_to_its_children(tmp_path: Path) -> None:
     lock = volume.Lock(tmp_path, 0)
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False) as child:
+    command = [sys.executable, "-c", "print('up', flush=True); input()"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, close_fds=False) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "up\n"
         lock.close()
         volume.Lock(tmp_path, 0).close()
         child.kill()
