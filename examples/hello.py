@@ -1,4 +1,4 @@
-"""A first program: two kinds of job, a producer and a worker. `make run` runs it beside a broker of its own."""
+"""A first program: three kinds of job, a producer, a schedule and a worker. `make run` runs it beside a broker of its own."""
 
 from __future__ import annotations
 
@@ -36,6 +36,12 @@ def thank(_job: Job, order: Order) -> None:
     print(f"order {order.number}: sent a thank-you mail, two seconds after the order")
 
 
+@app.job(queue="mail")
+async def tally(job: Job, _args: None) -> None:
+    """Made by the broker itself, every five seconds; it knows which tick it stands for."""
+    print(f"tally of {job.tick_at:%H:%M:%S}, by the schedule {job.scheduler}")
+
+
 async def produce() -> None:
     """Take an order every half a second. The key makes it safe to add the same order twice."""
     goods = itertools.cycle(["anvil", "hammer", "pair of tongs"])
@@ -49,6 +55,7 @@ async def produce() -> None:
 async def main() -> None:
     """Produce and work in one process; usually these are two. Leaving the worker lets running jobs finish."""
     async with app, app.worker(queues=["orders", "mail"], concurrency=8):
+        await app.schedule("tally", tally.spec(None), every="5s")
         await produce()
 
 

@@ -15,14 +15,14 @@ from anvilmq_proto.v1 import worker_service_pb2
 
 NOT_BUILT: Final[Mapping[str, tuple[str, ...]]] = {
     "anvilmq.v1.JobSpec": ("group_id", "order_key", "deduplication"),
-    "anvilmq.v1.JobFilter": ("group_id", "scheduler", "flow_id"),
+    "anvilmq.v1.JobFilter": ("group_id", "flow_id"),
 }
-"""Message → its fields that wait for groups, deduplication, schedulers, flows."""
+"""Message → its fields that wait for groups, deduplication, flows."""
 
 OUTCOMES_NOT_BUILT: Final = frozenset({worker_service_pb2.SETTLE_OUTCOME_AWAIT_CHILDREN})
 """Outcomes of a settlement that wait for flows."""
 
-BUILT: Final[tuple[str, ...]] = ()
+BUILT: Final[tuple[str, ...]] = ("schedulers",)
 """Optional abilities that are whole, as GetServerInfo and the opening of a session tell them (api section 8)."""
 
 

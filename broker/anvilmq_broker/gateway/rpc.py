@@ -19,7 +19,7 @@ from anvilmq_broker.gateway.auth import Authenticator
 from anvilmq_broker.gateway.context import Call, Context
 from anvilmq_broker.gateway.methods import METHODS, Method
 from anvilmq_broker.gateway.refusals import Rejected, call_not_built, draining, malformed, token_invalid
-from anvilmq_broker.gateway.services import jobs, receipts, system, workers
+from anvilmq_broker.gateway.services import jobs, receipts, schedulers, system, workers
 from anvilmq_broker.gateway.session import Session
 from anvilmq_broker.gateway.telemetry import Telemetry
 from anvilmq_broker.gateway.wire import Broken, Wire
@@ -47,7 +47,16 @@ SERVICES: Final[Mapping[str, Service]] = {
     "/anvilmq.v1.ReceiptService/ListReceipts": receipts.list_receipts,
     "/anvilmq.v1.ReceiptService/ReleaseReceipt": receipts.release_receipt,
     "/anvilmq.v1.ReceiptService/DeleteReceipt": receipts.delete_receipt,
+    "/anvilmq.v1.SchedulerService/UpsertScheduler": schedulers.upsert_scheduler,
+    "/anvilmq.v1.SchedulerService/GetScheduler": schedulers.get_scheduler,
+    "/anvilmq.v1.SchedulerService/ListSchedulers": schedulers.list_schedulers,
+    "/anvilmq.v1.SchedulerService/DeleteScheduler": schedulers.delete_scheduler,
+    "/anvilmq.v1.SchedulerService/SetSchedulerSuspended": schedulers.set_scheduler_suspended,
+    "/anvilmq.v1.SchedulerService/TriggerScheduler": schedulers.trigger_scheduler,
+    "/anvilmq.v1.SchedulerService/PreviewSchedule": schedulers.preview_schedule,
     "/anvilmq.v1.SystemService/GetServerInfo": system.get_server_info,
+    "/anvilmq.v1.SystemService/ListDefinitions": system.list_definitions,
+    "/anvilmq.v1.SystemService/ReleaseDefinition": system.release_definition,
 }
 """The unary calls that are built; any other of the contract answers FEATURE_NOT_BUILT."""
 

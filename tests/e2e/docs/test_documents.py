@@ -44,6 +44,12 @@ def test_the_handler_tests_of_the_how_to_pass(tmp_path: Path) -> None:
             _follow(shell, snippet, "")
 
 
+def test_the_schedules_of_the_how_to_run_as_it_says(tmp_path: Path) -> None:
+    with _broker(tmp_path) as shell:
+        for snippet in snippets.read("docs/howto/schedule-jobs.md"):
+            _follow(shell, snippet, "")
+
+
 def test_the_tokens_of_the_how_to_open_the_broker_that_it_shows(tmp_path: Path) -> None:
     blocks = snippets.read("docs/howto/secure-the-broker.md")
     with Shell(tmp_path, {}) as shell:

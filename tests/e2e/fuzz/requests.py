@@ -27,7 +27,19 @@ TEXTS: Final = (
 )
 INTEGERS: Final = (0, 1, -1, 2, 5, 99, 1_000, 1_001, 2**31 - 1, -(2**31), 2**53 - 1, 2**53, 2**63 - 1, -(2**63))
 DOUBLES: Final = (0.0, 1.0, 0.5, -1.0, float("nan"), float("inf"))
-GOOD: Final = {"queue": "q", "queues": "q", "name": "n", "worker_id": "w", "producer_id": "p", "progress_json": "1"}
+GOOD: Final = {
+    "queue": "q",
+    "queues": "q",
+    "name": "n",
+    "worker_id": "w",
+    "producer_id": "p",
+    "progress_json": "1",
+    "cron": "*/5 * * * *",
+    "time_zone": "Europe/Berlin",
+    "kind": "JobScheduler",
+    "namespace": "shop",
+    "uid": "u",
+}
 _DEEPEST: Final = 4
 
 

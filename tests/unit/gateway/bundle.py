@@ -94,6 +94,31 @@ def receipt(**fields: Any) -> commands.ReceiptRecord:
     return commands.ReceiptRecord(**{**values, **fields})
 
 
+def scheduler(**fields: Any) -> commands.SchedulerRecord:
+    """The stored definition `nightly`, whose job is of queue q."""
+    values: dict[str, Any] = {
+        "name": "nightly",
+        "spec": commands.SchedulerSpec(
+            cron="@daily", time_zone="Etc/UTC", job=commands.NewJob("q", "n"), suspended=False
+        ),
+        "owner": None,
+        "uid": "uid-1",
+        "content_hash": "hash",
+        "next_tick_at_ms": 0,
+        "last_tick_at_ms": 0,
+        "last_run": None,
+        "last_state": 0,
+        "run_count": 0,
+        "skipped_count": 0,
+        "missed_count": 0,
+        "problem_reason": "",
+        "problem_message": "",
+        "created_at_ms": START_MS,
+        "updated_at_ms": START_MS + 1,
+    }
+    return commands.SchedulerRecord(**{**values, **fields})
+
+
 class FakeTimers:
     """Timers that fire when the test's clock passes them."""
 
@@ -158,6 +183,14 @@ class FakeBroker:
             commands.GetReceipt: commands.ReceiptFound(receipt()),
             commands.ListWorkers: commands.WorkerPage([]),
             commands.GetInfo: commands.Info(START_MS, 1, 1),
+            commands.UpsertScheduler: lambda command: commands.UpsertedScheduler(scheduler(name=command.name), 1),
+            commands.DeleteScheduler: commands.DeletedScheduler(True),
+            commands.SuspendScheduler: commands.SchedulerFound(scheduler()),
+            commands.TriggerScheduler: commands.TriggeredScheduler(commands.JobRef(7, START_MS)),
+            commands.ReleaseDefinition: commands.ReleasedDefinition(True),
+            commands.GetScheduler: commands.SchedulerFound(scheduler()),
+            commands.ListSchedulers: commands.SchedulerPage([]),
+            commands.ListDefinitions: commands.DefinitionPage([]),
         }
 
     async def submit(self, command: Any) -> Any:

@@ -9,15 +9,23 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from anvilmq_broker.domain import commands
+from anvilmq_broker.domain import commands, refusals
 from anvilmq_broker.gateway import access
 from anvilmq_broker.gateway.access import RULES, Rule, Where
 from anvilmq_broker.gateway.auth import SCOPES, Caller, Tokens
 from anvilmq_broker.gateway.methods import METHODS
 from anvilmq_broker.gateway.rpc import SERVICES, STREAMS
-from anvilmq_proto.v1 import job_service_pb2, receipt_service_pb2, system_service_pb2, types_pb2, worker_service_pb2
+from anvilmq_proto.v1 import (
+    job_service_pb2,
+    receipt_service_pb2,
+    scheduler_service_pb2,
+    system_service_pb2,
+    types_pb2,
+    worker_service_pb2,
+)
 from tests.support.rules import rule
-from tests.unit.gateway.bundle import JOB_ID, TOKEN, Bundle, Streaming, record, spec, turns
+from tests.unit.gateway.bundle import JOB_ID, TOKEN, Bundle, Streaming, record, scheduler, spec, turns
+from tests.unit.gateway.definitions_made import OWNER_MESSAGE, upsert
 
 LEASE = types_pb2.Lease(job_id=JOB_ID, lease_token=TOKEN)
 RECEIPT = {"queue": "q", "name": "n", "idempotency_key": "k"}
@@ -38,6 +46,12 @@ IN_QUEUE_Q: dict[str, Message] = {
     "ReceiptService/ListReceipts": receipt_service_pb2.ListReceiptsRequest(queue="q"),
     "ReceiptService/ReleaseReceipt": receipt_service_pb2.ReleaseReceiptRequest(**RECEIPT, expected_job_id=JOB_ID),
     "ReceiptService/DeleteReceipt": receipt_service_pb2.DeleteReceiptRequest(**RECEIPT),
+    "SchedulerService/UpsertScheduler": upsert({"cron": "@daily"}),
+    "SchedulerService/GetScheduler": scheduler_service_pb2.GetSchedulerRequest(name="nightly"),
+    "SchedulerService/ListSchedulers": scheduler_service_pb2.ListSchedulersRequest(queue="q"),
+    "SchedulerService/DeleteScheduler": scheduler_service_pb2.DeleteSchedulerRequest(name="nightly"),
+    "SchedulerService/SetSchedulerSuspended": scheduler_service_pb2.SetSchedulerSuspendedRequest(name="nightly"),
+    "SchedulerService/TriggerScheduler": scheduler_service_pb2.TriggerSchedulerRequest(name="nightly"),
 }
 """Requests about queue q, for every built call that concerns a queue."""
 
@@ -54,6 +68,17 @@ BY_LEASE: dict[str, Message] = {
     ),
 }
 """Requests whose right to their job is a lease token."""
+
+ANYWHERE: dict[str, Message] = {
+    "SchedulerService/PreviewSchedule": scheduler_service_pb2.PreviewScheduleRequest(
+        schedule=scheduler_service_pb2.Schedule(cron="@daily")
+    ),
+    "SystemService/ListDefinitions": system_service_pb2.ListDefinitionsRequest(),
+    "SystemService/ReleaseDefinition": system_service_pb2.ReleaseDefinitionRequest(
+        type=system_service_pb2.DEFINITION_TYPE_SCHEDULER, name="nightly", owner=OWNER_MESSAGE
+    ),
+}
+"""Requests that concern no queue."""
 
 
 def bundle_of(**grants: list[str]) -> Bundle:
@@ -77,7 +102,7 @@ def test_every_call_has_a_rule_and_no_rule_is_left_over() -> None:
 
 
 def test_every_built_call_is_tried_below() -> None:
-    assert {f"/anvilmq.v1.{name}" for name in (*IN_QUEUE_Q, *BY_LEASE)} == set(SERVICES) - {
+    assert {f"/anvilmq.v1.{name}" for name in (*IN_QUEUE_Q, *BY_LEASE, *ANYWHERE)} == set(SERVICES) - {
         "/anvilmq.v1.SystemService/GetServerInfo"
     }
 
@@ -131,7 +156,7 @@ async def test_a_token_with_every_other_scope_is_refused(path: str) -> None:
     rule = RULES[path]
     bundle = bundle_of(**{scope: ["*"] for scope in SCOPES if scope not in rule.scopes})
     name = path.removeprefix("/anvilmq.v1.")
-    request = {**IN_QUEUE_Q, **BY_LEASE}.get(name, METHODS[path].request())
+    request = {**IN_QUEUE_Q, **BY_LEASE, **ANYWHERE}.get(name, METHODS[path].request())
     if METHODS[path].streams:
         async with Streaming(bundle, name, X) as stream:
             stream.wire.send(request)
@@ -148,7 +173,8 @@ async def test_a_scope_for_another_queue_is_refused_and_nothing_written(name: st
     bundle = bundle_of(**{scope: ["other", "qq*"] for scope in rule_of(name).scopes})
     refused = await bundle.refusal(name, IN_QUEUE_Q[name], metadata=X)
     assert (refused.reason, refused.metadata["queue"]) == ("SCOPE_MISSING", "q")
-    assert all(isinstance(each, commands.GetJob | commands.ListWorkers) for each in bundle.broker.asked)
+    looked_up = commands.GetJob | commands.ListWorkers | commands.GetScheduler
+    assert all(isinstance(each, looked_up) for each in bundle.broker.asked)
 
 
 @pytest.mark.parametrize("name", IN_QUEUE_Q)
@@ -160,6 +186,52 @@ async def test_each_of_the_scopes_for_the_queue_is_enough(name: str) -> None:
 @pytest.mark.parametrize("name", BY_LEASE)
 async def test_a_lease_token_is_right_enough_for_its_job(name: str) -> None:
     await bundle_of(work=["other"]).call(name, BY_LEASE[name], metadata=X)
+
+
+@pytest.mark.parametrize("name", ANYWHERE)
+async def test_a_call_that_concerns_no_queue_takes_the_scope_for_any(name: str) -> None:
+    for scope in rule_of(name).scopes:
+        await bundle_of(**{scope: ["other"]}).call(name, ANYWHERE[name], metadata=X)
+
+
+@rule("6.7")
+@pytest.mark.parametrize(
+    ("name", "request_"),
+    [
+        ("SchedulerService/UpsertScheduler", upsert({"cron": "@daily"})),
+        ("SchedulerService/DeleteScheduler", scheduler_service_pb2.DeleteSchedulerRequest(name="nightly")),
+    ],
+)
+async def test_what_comes_from_a_custom_resource_needs_operate_and_nothing_else(name: str, request_: Any) -> None:
+    request = type(request_)()
+    request.CopyFrom(request_)
+    (request.scheduler if "Upsert" in name else request).owner.CopyFrom(OWNER_MESSAGE)
+    everything_else = {scope: ["*"] for scope in SCOPES if scope != "operate"}
+    refused = await bundle_of(**everything_else).refusal(name, request, metadata=X)
+    assert (refused.reason, refused.metadata["scope"]) == ("SCOPE_MISSING", "operate")
+    refused = await bundle_of(operate=["other"]).refusal(name, request, metadata=X)
+    assert refused.metadata == {"scope": "operate", "queue": "q"}
+    await bundle_of(operate=["q"]).call(name, request, metadata=X)
+
+
+@rule("6.7")
+async def test_a_definition_of_another_queue_cannot_be_taken_over() -> None:
+    bundle = bundle_of(produce=["q"])
+    theirs = scheduler(spec=commands.SchedulerSpec(cron="@daily", job=commands.NewJob("r", "n")))
+    bundle.broker.answers[commands.GetScheduler] = commands.SchedulerFound(theirs)
+    refused = await bundle.refusal("SchedulerService/UpsertScheduler", upsert({"cron": "@daily"}), metadata=X)
+    assert refused.metadata == {"scope": "produce", "queue": "r"}
+    assert not bundle.broker.of(commands.UpsertScheduler)
+
+
+@rule("6.7")
+async def test_a_definition_that_is_not_there_is_made_or_told_whatever_the_scopes_reach() -> None:
+    bundle = bundle_of(produce=["q"], admin=["q"])
+    bundle.broker.answers[commands.GetScheduler] = refusals.scheduler_not_found("nightly")
+    bundle.broker.answers[commands.DeleteScheduler] = commands.DeletedScheduler(False)
+    await bundle.call("SchedulerService/UpsertScheduler", upsert({"cron": "@daily"}), metadata=X)
+    request = scheduler_service_pb2.DeleteSchedulerRequest(name="nightly", allow_missing=True)
+    assert not (await bundle.call("SchedulerService/DeleteScheduler", request, metadata=X)).deleted
 
 
 @pytest.mark.parametrize("scope", SCOPES)
@@ -186,6 +258,8 @@ async def test_a_list_without_a_queue_shows_only_what_the_patterns_match() -> No
     assert bundle.broker.one(commands.ListJobs).filter.allowed == ["a*", "b"]
     await bundle.call("WorkerService/ListWorkers", worker_service_pb2.ListWorkersRequest(), metadata=X)
     assert bundle.broker.one(commands.ListWorkers).allowed == ["a*", "b", "c"]
+    await bundle.call("SchedulerService/ListSchedulers", scheduler_service_pb2.ListSchedulersRequest(), metadata=X)
+    assert bundle.broker.one(commands.ListSchedulers).allowed == ["a*", "b"]
 
 
 async def test_a_caller_of_every_queue_is_not_looked_up_first() -> None:

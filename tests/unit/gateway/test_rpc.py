@@ -16,9 +16,10 @@ from anvilmq_broker.gateway import features, status
 from anvilmq_broker.gateway.methods import METHODS
 from anvilmq_broker.gateway.rpc import SERVICES, STREAMS
 from anvilmq_broker.gateway.status import Failure
-from anvilmq_proto.v1 import job_service_pb2, types_pb2, worker_service_pb2
+from anvilmq_proto.v1 import job_service_pb2, system_service_pb2, types_pb2, worker_service_pb2
 from tests.support.rules import rule
 from tests.unit.gateway.bundle import JOB_ID, LOST, TOKEN, Bundle, Refusal, Streaming, spec, turns
+from tests.unit.gateway.definitions_made import upsert
 
 UNARY = [path for path, method in METHODS.items() if not method.streams]
 NOT_BUILT = [path for path in METHODS if path not in SERVICES and path not in STREAMS]
@@ -59,7 +60,13 @@ def test_the_calls_for_jobs_are_built() -> None:
             *("RetryJobs", "PromoteJobs", "CancelJobs", "DeleteJobs"),
         )
     }
-    assert not [path for path in NOT_BUILT if "WorkerService" in path or "ReceiptService" in path]
+    whole = ("WorkerService", "ReceiptService", "SchedulerService")
+    assert not [path for path in NOT_BUILT if any(service in path for service in whole)]
+
+
+async def test_what_is_whole_is_told_as_a_feature() -> None:
+    info = await Bundle().call("SystemService/GetServerInfo", system_service_pb2.GetServerInfoRequest())
+    assert list(info.features) == ["schedulers"]
 
 
 UNBUILT_FIELDS: dict[tuple[str, str], dict[str, Any]] = {
@@ -67,7 +74,6 @@ UNBUILT_FIELDS: dict[tuple[str, str], dict[str, Any]] = {
     ("anvilmq.v1.JobSpec", "order_key"): {"order_key": 0},
     ("anvilmq.v1.JobSpec", "deduplication"): {"deduplication": types_pb2.Deduplication(id="d")},
     ("anvilmq.v1.JobFilter", "group_id"): {"group_id": "g"},
-    ("anvilmq.v1.JobFilter", "scheduler"): {"scheduler": "s"},
     ("anvilmq.v1.JobFilter", "flow_id"): {"flow_id": "f"},
 }
 
@@ -115,8 +121,9 @@ VALID: dict[str, Message] = {
     "WorkerService/ClaimJobs": worker_service_pb2.ClaimJobsRequest(
         worker=worker_service_pb2.WorkerIdentity(worker_id="w"), queues=["q"], max_jobs=1
     ),
+    "SchedulerService/UpsertScheduler": upsert({"cron": "@daily"}),
 }
-NOT_SPOKEN_OF_HERE = frozenset({"group_id", "order_key", "deduplication", "scheduler", "flow_id"})
+NOT_SPOKEN_OF_HERE = frozenset({"group_id", "order_key", "deduplication", "flow_id"})
 WIDE = frozenset({FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_UINT64})
 
 
