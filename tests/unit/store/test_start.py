@@ -131,7 +131,6 @@ def test_the_number_of_a_job_removed_in_its_own_batch_is_not_used_again(store: S
     assert store.add_one().number == guessed.number + 1
 
 
-@rule("1.13")
 def test_numbers_of_an_emptied_log_are_not_used_again(store: StoreDriver) -> None:
     for _ in range(3):
         store.add_one()
