@@ -84,8 +84,10 @@ def open_store(config: Config, warn: Callable[[str], None]) -> protocol.Store:
         from anvilmq_broker.store.memory.store import MemoryStore
 
         return MemoryStore(chance=SystemChance(), limits=limits)
+    from anvilmq_broker.store.libsql import guard, volume
     from anvilmq_broker.store.libsql.store import LibsqlStore
 
+    guard.install(config.data_dir)
     return LibsqlStore(
         config.data_dir,
         chance=SystemChance(),
@@ -95,6 +97,7 @@ def open_store(config: Config, warn: Callable[[str], None]) -> protocol.Store:
         allow_filesystem=config.allow_filesystem,
         startup_check="always" if config.startup_check == "always" else "auto",
         warn=warn,
+        ballast_bytes=volume.BALLAST_BYTES,
     )
 
 
