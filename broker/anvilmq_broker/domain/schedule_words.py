@@ -135,7 +135,7 @@ def _numbered(unit: str, values: tuple[int, ...], size: int) -> str:
 def _step(values: tuple[int, ...], size: int) -> int:
     """n if the values are every nth of a unit, the same across its end; else 0. One value is none."""
     step = size // len(values)
-    return step if len(values) > 1 and values == tuple(range(0, size, step)) and size % step == 0 else 0
+    return step if len(values) > 1 and values == tuple(range(0, size, step)) else 0
 
 
 # ------------------------------------------------------------------------------------------------------- days

@@ -40,7 +40,7 @@ def walk(when: schedule.Timing, after_ms: int) -> list[int]:
 
 
 @rule("6.4")
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(TIMINGS, INSTANTS_MS)
 def test_the_next_tick_is_later_than_the_last(when: schedule.Timing, after_ms: int) -> None:
     ticks = [after_ms, *walk(when, after_ms)]
@@ -48,7 +48,7 @@ def test_the_next_tick_is_later_than_the_last(when: schedule.Timing, after_ms: i
 
 
 @rule("6.4")
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(TIMINGS, INSTANTS_MS, st.data())
 def test_no_tick_is_skipped_or_doubled_wherever_a_walk_is_cut(
     when: schedule.Timing, after_ms: int, data: st.DataObject
@@ -68,7 +68,7 @@ def test_no_tick_is_skipped_or_doubled_wherever_a_walk_is_cut(
 
 
 @rule("6.5")
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(TIMINGS, INSTANTS_MS, st.data())
 def test_counting_equals_walking(when: schedule.Timing, after_ms: int, data: st.DataObject) -> None:
     ticks = walk(when, after_ms)

@@ -111,7 +111,7 @@ def test_an_interval_in_words(every_ms: int, offset_ms: int, words: str) -> None
 
 
 @rule("6.8")
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(schedule_strategies.SECOND_EXPRESSIONS)
 def test_every_expression_that_is_accepted_has_words(text: str) -> None:
     words = schedule_words.words(schedule.parse_cron(text))

@@ -190,7 +190,7 @@ def test_a_suspended_definition_is_not_due_and_what_it_misses_is_not_caught_up()
     assert (it.suspended, it.next_tick_ms) == (True, None)
     assert scheduler.plan(it, at("09T12:00"), 0) == scheduler.Plan([], it)
     resumed = scheduler.edited(it, spec(), False, at("09T12:00"))
-    assert resumed.next_tick_ms == at("10T02:00")
+    assert (resumed.anchor_ms, resumed.next_tick_ms) == (at("09T12:00"), at("10T02:00"))
     assert fire(resumed, at("09T12:00"))[0] == []
     ticks, after = fire(resumed, at("10T02:00"))
     assert (ticks, after.missed_count) == ([at("10T02:00")], 0)
