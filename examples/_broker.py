@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import io
 import os
 import signal
 import socket
@@ -26,6 +27,8 @@ _STOP_S = 20.0
 
 def run_beside(main: Callable[[], Coroutine[object, object, None]]) -> None:
     """Run main with a broker beside it. Ctrl-C, SIGTERM and a closed terminal end both; the exit code is then 0."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # each line at once, into a pipe or a file too
     try:
         with _broker():
             asyncio.run(_until_told(main))

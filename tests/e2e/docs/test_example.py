@@ -21,8 +21,9 @@ _COMMAND = [sys.executable, "-m", "examples.hello"]
 def hello(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """The sample program, with a temporary folder of its own."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("ANVILMQ_")}
-    inherited.pop("PYTHONSAFEPATH", None)
-    environment = inherited | {"TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    for name in ("PYTHONSAFEPATH", "PYTHONUNBUFFERED"):
+        inherited.pop(name, None)
+    environment = inherited | {"TMPDIR": str(tmp_path)}
     process = subprocess.Popen(
         _COMMAND, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
