@@ -68,3 +68,15 @@ class Attempt(msgspec.Struct, eq=False):
             return False
         self.cause, self.cause_text = cause, text
         return True
+
+
+class Ending(msgspec.Struct, frozen=True, eq=False):
+    """How an attempt ended. settlement: None when its lease is dead, so that nothing is to be said.
+
+    size: bytes of the settlement's payload. error: what the handler raised, if it raised. is_final: no attempt follows.
+    """
+
+    settlement: wire.Settlement | None
+    size: int = 0
+    error: BaseException | None = None
+    is_final: bool = False

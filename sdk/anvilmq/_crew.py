@@ -55,11 +55,11 @@ class Crew:
         )
         self._runner = Runner(
             codec=codec,
-            settle=self.dispatcher.settle,
+            settle=self.session.end,
             observers=(AttemptLog(), *((self.metrics,) if http else ()), *observers),
             monotonic=client.clock.monotonic,
         )
-        self._handlers = Handlers(self._runner)
+        self._handlers = Handlers(self._runner, self.dispatcher.ended)
         self.http = HttpServer(http, ready=self._is_ready, metrics=self.metrics.text) if http else None
 
     async def start(self) -> None:

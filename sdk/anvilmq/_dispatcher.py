@@ -1,6 +1,6 @@
 """Between the session and the handlers: takes deliveries in, passes interrupts on, leaves in order.
 
-On the I/O loop, but for `settle`, which is called where handlers end. Hot: `received` and `settle`.
+On the I/O loop, but for `ended`, which is called where handlers end. Hot: `received` and `ended`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from concurrent import futures
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from anvilmq import _runner, errors
-from anvilmq._attempts import Attempt, Cause
+from anvilmq._attempts import Attempt, Cause, Ending
 from anvilmq._clock import Timer
 from anvilmq._handlers import Handlers
 from anvilmq._iothread import Io
 from anvilmq._outbox import Said
 from anvilmq._pools import Slots
-from anvilmq._runner import Ending, Runner
+from anvilmq._runner import Runner
 from anvilmq._session import Session
 from anvilmq._watchdog import Watchdog
 from anvilmq_proto.v1 import types_pb2 as types
@@ -100,7 +100,7 @@ class Dispatcher:
         if not attempt.interrupt(cause, text):
             return
         if attempt.slots.withdraw(attempt):
-            self._runner.end_unstarted(attempt, _runner.interrupted(attempt))
+            self._end_unstarted(attempt, _runner.interrupted(attempt))
         else:
             self._handlers.interrupt(attempt)
 
@@ -127,16 +127,9 @@ class Dispatcher:
 
     # ------------------------------------------------------------------------------------------------- from anywhere
 
-    def settle(self, attempt: Attempt, ending: Ending) -> None:
-        """An attempt ended; its slot is free. In any thread.
-
-        What ends in one turn of the handler loop is sent together, by one wake-up of the I/O thread at the end of the
-        turn: waking it for each would have the two threads fight over the interpreter all the time.
-        """
-        here = self._handlers.is_here()
-        self._session.end(attempt, ending.settlement, ending.size, summon=not here)
-        if here:
-            self._handlers.at_end_of_turn(self._session.summon)
+    def ended(self) -> None:
+        """Attempts ended, and the session holds what is to be said of them; their slots are free. In any thread."""
+        self._session.summon()
         if self._leaving is not None:
             self._io.call_soon(self._stirred.set)
 
@@ -180,8 +173,8 @@ class Dispatcher:
         await self._wait_quiet(end_at)
         # 4: the rest is handed back. What its handlers say later finds no lease and is dropped.
         for attempt in self.running():
-            ending = _runner.release(attempt, "its worker left before its handler ended")
-            self._session.end(attempt, ending.settlement, ending.size)
+            self._session.end(attempt, _runner.release(attempt, "its worker left before its handler ended"))
+        self._session.summon()
         await self._wait_answers()
         await self._session.close()
         self._finish(None)
@@ -228,7 +221,11 @@ class Dispatcher:
         return attempt
 
     def _hand_back(self, attempt: Attempt, reason: str, *, delay_ms: int = 0) -> None:
-        self._runner.end_unstarted(attempt, _runner.release(attempt, reason, delay_ms=delay_ms))
+        self._end_unstarted(attempt, _runner.release(attempt, reason, delay_ms=delay_ms))
+
+    def _end_unstarted(self, attempt: Attempt, ending: Ending) -> None:
+        self._runner.end_unstarted(attempt, ending)
+        self.ended()
 
     def _turn_down(self, delivery: wire.Delivery, now: float) -> None:
         """A job that this program does not know; told once for each name."""

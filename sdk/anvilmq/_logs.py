@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from anvilmq import context
-from anvilmq._runner import Ending
+from anvilmq._attempts import Ending
 from anvilmq_proto.v1 import worker_service_pb2 as wire
 
 if TYPE_CHECKING:

@@ -13,10 +13,8 @@ import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-import msgspec
-
 from anvilmq import _codec, context, errors, outcomes
-from anvilmq._attempts import Attempt
+from anvilmq._attempts import Attempt, Ending
 from anvilmq.context import Job
 from anvilmq_proto.v1 import types_pb2 as types
 from anvilmq_proto.v1 import worker_service_pb2 as wire
@@ -30,18 +28,6 @@ MAX_TYPE_BYTES: Final = 255
 MAX_MESSAGE_BYTES: Final = 4 << 10
 MAX_STACK_BYTES: Final = 32 << 10
 MAX_REASON_BYTES: Final = 1 << 10
-
-
-class Ending(msgspec.Struct, frozen=True, eq=False):
-    """How an attempt ended. settlement: None when its lease is dead, so that nothing is to be said.
-
-    size: bytes of the settlement's payload. error: what the handler raised, if it raised. is_final: no attempt follows.
-    """
-
-    settlement: wire.Settlement | None
-    size: int = 0
-    error: BaseException | None = None
-    is_final: bool = False
 
 
 class Observer(Protocol):

@@ -18,7 +18,7 @@ from typing import Final, Protocol, cast
 import msgspec
 
 from anvilmq import errors
-from anvilmq._attempts import Attempt, Cause
+from anvilmq._attempts import Attempt, Cause, Ending
 from anvilmq._clock import Timer
 from anvilmq._iothread import Io
 from anvilmq._leases import Lease, LeaseTable
@@ -112,7 +112,7 @@ class Session:
         self._listener = listener
         self._outbox = Outbox()
         self._link: _Link | None = None
-        self._said: deque[Callable[[], None] | tuple[Attempt, wire.Settlement | None, int]] = deque()
+        self._said: deque[Callable[[], None] | tuple[Attempt, Ending]] = deque()
         self._summoned = False
         self._to_renew: list[Lease[Attempt]] = []
         self._postponed: set[Timer] = set()
@@ -124,14 +124,12 @@ class Session:
 
     # ------------------------------------------------------------------------------------------- from any thread
 
-    def end(self, attempt: Attempt, settlement: wire.Settlement | None, size: int, *, summon: bool = True) -> None:
-        """The attempt is over: settle it, unless None. Its slot counts as free. size: bytes of the settlement's payload.
+    def end(self, attempt: Attempt, ending: Ending) -> None:
+        """The attempt is over, its slot free: what is to be settled is sent after the next `summon`, which is to follow.
 
-        When the lease is no longer held, nothing is sent. summon=False: the caller will call `summon` presently.
+        When the lease is no longer held, nothing is sent.
         """
-        self._said.append((attempt, settlement, size))
-        if summon:
-            self.summon()
+        self._said.append((attempt, ending))
 
     def summon(self) -> None:
         """Have the I/O loop take what was said, and send it."""
@@ -395,12 +393,13 @@ class Session:
         said = self._said
         while said:
             item = said.popleft()
-            if callable(item):
+            if not isinstance(item, tuple):
                 item()
                 continue
-            attempt, settlement, size = item
+            attempt, ending = item
+            settlement = ending.settlement
             if settlement is not None and (lease := self.leases.settle(attempt.token)) is not None:
-                self._outbox.settle(Said(lease, settlement, size))
+                self._outbox.settle(Said(lease, settlement, ending.size))
 
     def _put_progress(self, attempt: Attempt, progress_json: str) -> None:
         if self._runs(attempt):

@@ -40,7 +40,7 @@ from anvilmq_proto.v1 import types_pb2 as types
 from anvilmq_proto.v1 import worker_service_pb2 as work
 
 if TYPE_CHECKING:
-    from anvilmq._runner import Ending
+    from anvilmq._attempts import Ending
     from anvilmq.app import Anvil
     from anvilmq.jobs import JobDef
 

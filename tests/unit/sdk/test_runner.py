@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from anvilmq import outcomes
-from anvilmq._attempts import Attempt, Cause
+from anvilmq._attempts import Attempt, Cause, Ending
 from anvilmq._outbox import Said
 from anvilmq._pools import Slots
-from anvilmq._runner import Ending, Runner, refused
+from anvilmq._runner import Runner, refused
 from anvilmq.context import Interrupted, Job, current_job
 from anvilmq_proto.v1 import types_pb2 as types
 from anvilmq_proto.v1 import worker_service_pb2 as wire

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from anvilmq import errors
-from anvilmq._attempts import Attempt, Cause
+from anvilmq._attempts import Attempt, Cause, Ending
 from anvilmq._clock import ManualClock
 from anvilmq._iothread import InlineIo
 from anvilmq._outbox import Said
@@ -112,7 +112,8 @@ class Bench:
         attempt = self.listener.attempts[token]
         self.slots.free(attempt, 0.001)
         settlement = wire.Settlement(job_id=attempt.job_id, lease_token=token, outcome=outcome)
-        self.session.end(attempt, settlement, size)
+        self.session.end(attempt, Ending(settlement, size))
+        self.session.summon()
 
 
 @pytest_asyncio.fixture

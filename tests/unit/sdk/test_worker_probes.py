@@ -10,12 +10,11 @@ from typing import Any, cast
 import pytest
 
 from anvilmq import errors
-from anvilmq._attempts import Attempt
+from anvilmq._attempts import Attempt, Ending
 from anvilmq._http import HttpServer
 from anvilmq._logs import JobFields
 from anvilmq._metrics import Metrics
 from anvilmq._pools import Slots
-from anvilmq._runner import Ending
 from anvilmq._watchdog import Watchdog
 from anvilmq.context import Job, enter
 from tests.unit.sdk.scripted import delivery
