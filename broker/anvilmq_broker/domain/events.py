@@ -82,18 +82,35 @@ class Log:
         error: tuple[str, str] | None = None,
     ) -> None:
         """Append one event; see Run for the fields."""
+        self.add_run(
+            kind, queue, name, state, previous_state, [number, created_ms, attempt], worker_id, finish_reason, due_at_ms,
+            matched_by, error,
+        )  # fmt: skip
+
+    def add_run(
+        self,
+        kind: Kind,
+        queue: str,
+        name: str,
+        state: int,
+        previous_state: int,
+        jobs: list[int],
+        worker_id: str = "",
+        finish_reason: int = 0,
+        due_at_ms: int = 0,
+        matched_by: int = 0,
+        error: tuple[str, str] | None = None,
+    ) -> None:
+        """Append the same event of several jobs; `jobs` as in Run, and the log's own from now on."""
         same = (kind, queue, name, state, previous_state, worker_id, finish_reason, due_at_ms, matched_by, error)
-        self.count += 1
+        self.count += len(jobs) // 3
         if same == self._last:
-            self.runs[-1].jobs += (number, created_ms, attempt)
+            self.runs[-1].jobs += jobs
             return
         self._last = same
         self.runs.append(
-            Run(
-                kind, queue, name, state, previous_state, [number, created_ms, attempt], worker_id, finish_reason,
-                due_at_ms, matched_by, error,
-            )
-        )  # fmt: skip
+            Run(kind, queue, name, state, previous_state, jobs, worker_id, finish_reason, due_at_ms, matched_by, error)
+        )
 
     def add_tick(
         self,

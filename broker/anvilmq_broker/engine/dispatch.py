@@ -59,7 +59,8 @@ class Dispatcher:
         self._later: Timers[str] = Timers()
         self._by_handle: dict[int, Pool] = {}
         self._congested: dict[Pool, None] = {}
-        self._taken: dict[int, int] = {}
+        self.taken: dict[int, int] = {}
+        """By handle: slots taken in this batch; whoever sees one become a started job counts it down."""
 
     # ----------------------------------------------------------------------------------------------- pools
 
@@ -140,24 +141,21 @@ class Dispatcher:
     def take_slot(self, queue: str) -> protocol.Slot | None:
         """`protocol.TakeSlot`: a slot of the pool whose turn it is."""
         line = self._lines.get(queue)
-        if line is None or (pool := self._next_pool(line)) is None:
+        if line is None or not line.ring or (pool := self._next_pool(line)) is None:
             return None
         self._serve(line, pool)
-        handle = pool.slot.handle
-        self._taken[handle] = self._taken.get(handle, 0) + 1
-        return pool.slot
-
-    def started(self, handle: int) -> None:
-        """A taken slot has become a started job."""
-        self._taken[handle] -= 1
+        slot, taken = pool.slot, self.taken
+        handle = slot.handle
+        taken[handle] = taken.get(handle, 0) + 1
+        return slot
 
     def give_back_untaken(self) -> None:
         """Slots that were taken by an add which was refused in the end are free again."""
-        if self._taken:
-            for handle, count in self._taken.items():
+        if self.taken:
+            for handle, count in self.taken.items():
                 if count:
                     self.give_back(handle, count)
-            self._taken.clear()
+            self.taken.clear()
 
     def give_back(self, handle: int, count: int = 1) -> None:
         """What these slots were taken for did not happen."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import msgspec
+
 from anvilmq_broker.clock import Clock
 from anvilmq_broker.domain import commands
 from anvilmq_broker.store import protocol
@@ -16,24 +18,19 @@ from anvilmq_broker.store import protocol
 BUCKET_MS: Final = 100
 
 
-class Lease:
+class Lease(msgspec.Struct, eq=False, gc=False):
     """The right to one attempt. expires_ms: monotonic. claim_id "": given to a session. cancel: the reason, once asked."""
 
-    __slots__ = ("bucket", "cancel", "claim_id", "created_ms", "expires_ms", "lease_ms", "number", "queue", "token", "worker_id")  # fmt: skip
-
-    def __init__(
-        self, token: str, number: int, created_ms: int, queue: str, worker_id: str, claim_id: str, lease_ms: int
-    ) -> None:
-        self.token = token
-        self.number = number
-        self.created_ms = created_ms
-        self.queue = queue
-        self.worker_id = worker_id
-        self.claim_id = claim_id
-        self.lease_ms = lease_ms
-        self.expires_ms = 0.0
-        self.bucket = 0
-        self.cancel: str | None = None
+    token: str
+    number: int
+    created_ms: int
+    queue: str
+    worker_id: str
+    claim_id: str
+    lease_ms: int
+    expires_ms: float = 0.0
+    bucket: int = 0
+    cancel: str | None = None
 
     @property
     def ref(self) -> commands.LeaseRef:
@@ -76,19 +73,28 @@ class Leases:
         offset = self._clock.wall_ms() - self._clock.monotonic_ms()
         return {lease.number: int(lease.expires_ms + offset) for lease in self._by_token.values()}
 
-    def start(self, slot: protocol.Slot, delivery: commands.Delivery, now_ms: float) -> Lease:
-        """A fresh full lease for what was just delivered."""
-        lease = Lease(
-            delivery.token,
-            delivery.number,
-            delivery.created_ms,
-            delivery.queue,
-            slot.worker_id,
-            slot.claim_id,
-            delivery.lease_ms,
-        )
-        self._add(lease, now_ms)
-        return lease
+    def start(self, starts: Iterable[protocol.Started], now_ms: float) -> None:
+        """A fresh full lease for each attempt that has just begun."""
+        by_token, by_worker, buckets = self._by_token, self._by_worker, self._buckets
+        for effect in starts:
+            slot, delivery = effect.slot, effect.delivery
+            token, worker_id, lease_ms = delivery.token, slot.worker_id, delivery.lease_ms
+            expires = now_ms + lease_ms
+            # Rounded up, as in _watch.
+            number = -int(-expires // BUCKET_MS)
+            lease = Lease(
+                token, delivery.number, delivery.created_ms, delivery.queue, worker_id, slot.claim_id, lease_ms, expires,
+                number,
+            )  # fmt: skip
+            by_token[token] = lease
+            held = by_worker.get(worker_id)
+            if held is None:
+                held = by_worker[worker_id] = {}
+            held[token] = lease
+            bucket = buckets.get(number)
+            if bucket is None:
+                bucket = self._open_bucket(number)
+            bucket[token] = lease
 
     def restore(self, held: protocol.HeldLease, now_ms: float) -> None:
         """A fresh full lease for an attempt found active at start: its worker could not renew meanwhile [1.5]."""
@@ -113,13 +119,24 @@ class Leases:
 
     def end(self, token: str) -> Lease | None:
         """The attempt ended, or its lease ran out; returns what was held."""
-        lease = self._by_token.pop(token, None)
-        if lease is not None:
-            bucket = self._buckets.get(lease.bucket)
-            if bucket is not None:
-                bucket.pop(token, None)
-            self._forget_worker(lease)
+        lease = self._by_token.get(token)
+        self.end_all((token,))
         return lease
+
+    def end_all(self, tokens: Iterable[str]) -> None:
+        """The attempts with these tokens ended; unknown ones are no error."""
+        by_token, by_worker, buckets = self._by_token, self._by_worker, self._buckets
+        for token in tokens:
+            lease = by_token.pop(token, None)
+            if lease is not None:
+                bucket = buckets.get(lease.bucket)
+                if bucket is not None:
+                    bucket.pop(token, None)
+                held = by_worker.get(lease.worker_id)
+                if held is not None:
+                    held.pop(token, None)
+                    if not held:
+                        del by_worker[lease.worker_id]
 
     def postpone(self, by_ms: float) -> None:
         """Nobody could renew for so long: every lease ends later by it."""
@@ -161,10 +178,15 @@ class Leases:
         lease.bucket = number
         bucket = self._buckets.get(number)
         if bucket is None:
-            bucket = self._buckets[number] = {}
-            if self._next_bucket is None or number < self._next_bucket:
-                self._next_bucket = number
+            bucket = self._open_bucket(number)
         bucket[lease.token] = lease
+
+    def _open_bucket(self, number: int) -> dict[str, Lease]:
+        bucket: dict[str, Lease] = {}
+        self._buckets[number] = bucket
+        if self._next_bucket is None or number < self._next_bucket:
+            self._next_bucket = number
+        return bucket
 
     def _forget_worker(self, lease: Lease) -> None:
         held = self._by_worker.get(lease.worker_id)

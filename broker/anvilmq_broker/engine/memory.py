@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
+from msgspec.structs import force_setattr
 
 from anvilmq_broker.clock import Clock
 from anvilmq_broker.domain import commands
@@ -26,6 +26,8 @@ MAX_REAPED: Final = 500
 """Of each kind, in one batch."""
 
 JobKey = tuple[int, int]
+_Started: Final = protocol.Started
+_Queued: Final = protocol.Queued
 _ENDED_BY_BROKER: Final = {
     int(AttemptOutcome.STALLED): InterruptCause.LEASE_LOST,
     int(AttemptOutcome.TIMED_OUT): InterruptCause.ATTEMPT_TIMEOUT,
@@ -35,10 +37,12 @@ _ENDED_BY_BROKER: Final = {
 class _Outgoing:
     """What a commit has for sessions; an attempt is interrupted once, whatever the number of reasons."""
 
-    __slots__ = ("deliveries", "interrupts")
+    __slots__ = ("deliveries", "interrupts", "targets")
 
     def __init__(self) -> None:
         self.deliveries: dict[Session, list[commands.Delivery]] = {}
+        self.targets: dict[int, tuple[int, list[commands.Delivery]] | None] = {}
+        """By a slot's handle: the pool's id and the session's deliveries; None: there is no session to send to."""
         self.interrupts: dict[str, tuple[Session, commands.Interrupt]] = {}
 
     def notices(self) -> Iterator[tuple[Peer, commands.Notice]]:
@@ -154,10 +158,12 @@ class Memory:
         """Take in what dispatch may know before the commit: jobs in line, slots that became jobs."""
         dispatcher = self.dispatcher
         for effect in effects:
-            if isinstance(effect, protocol.Queued):
-                dispatcher.queued(effect.queue, effect.ready_at_ms)
-            elif isinstance(effect, protocol.Started) and effect.slot.handle:
-                dispatcher.started(effect.slot.handle)
+            kind = type(effect)
+            if kind is _Started:
+                if handle := effect.slot.handle:  # type: ignore[union-attr]
+                    dispatcher.taken[handle] -= 1
+            elif kind is _Queued:
+                dispatcher.queued(effect.queue, effect.ready_at_ms)  # type: ignore[union-attr]
 
     def undo(self, turn: Turn) -> None:
         """The batch was rolled back: credit returns, hints may be wrong, nothing was answered and nobody waits."""
@@ -178,62 +184,93 @@ class Memory:
 
     def follow(self, turn: Turn, now_ms: int) -> None:
         """Let memory follow the commit: leases, timers, watches, metrics; what sessions must hear goes to the turn."""
-        mono, leases, telemetry = self._clock.monotonic_ms(), self.leases, self._telemetry
-        timeouts, expiries, parked = self._timeouts, self._expiries, self._parked
-        out = _Outgoing()
+        mono, out = self._clock.monotonic_ms(), _Outgoing()
+        starts: list[protocol.Started] = []
         for effect in turn.effects:
-            if isinstance(effect, protocol.Started):
-                self._start(effect, mono, out)
-                telemetry.started(effect, now_ms)
-            elif isinstance(effect, protocol.Freed):
-                lease = leases.end(effect.token)
-                if timeouts.moments:
-                    timeouts.drop(effect.token)
-                if lease is not None and effect.outcome in _ENDED_BY_BROKER:
-                    telemetry.lease_ran_out(lease, effect.outcome)
-                    self._interrupt(lease, _ENDED_BY_BROKER[effect.outcome], "", out)
-                telemetry.freed(effect, now_ms)
-            elif isinstance(effect, protocol.Ended):
-                if expiries.moments:
-                    expiries.drop((effect.number, effect.created_ms))
-                if parked.moments:
-                    parked.drop((effect.number, effect.created_ms))
-                if self.watches:
-                    self._ask_for(self.watches.pop_ended(effect.number))
-                telemetry.ended(effect)
-            elif isinstance(effect, protocol.Added):
-                telemetry.added(effect)
-            elif not isinstance(effect, protocol.Queued):
-                self._follow_rare(effect, out)
+            kind = type(effect)
+            if kind is _Started:
+                starts.append(effect)  # type: ignore[arg-type]
+            elif kind is not _Queued:
+                if starts:
+                    self._start(starts, mono, now_ms, out)
+                    starts = []
+                self._follow_one(effect, now_ms, out)
+        if starts:
+            self._start(starts, mono, now_ms, out)
         self.scheduler.committed()
-        for token in turn.reaped:
-            # An entry that met no row any more has left no Freed.
-            leases.end(token)
+        # An entry that met no row any more has left no Freed.
+        self.leases.end_all(turn.reaped)
         turn.said.before += out.notices()
         for waiting, started in turn.claims.items():
             turn.answers.append((waiting.peer, waiting.call, commands.Claimed(started)))
             self.claims.end(waiting)
 
-    def _start(self, effect: protocol.Started, mono: float, out: _Outgoing) -> None:
-        slot, delivery = effect.slot, effect.delivery
-        self.leases.start(slot, delivery, mono)
-        if effect.timeout_at_ms:
-            self._timeouts.set(delivery.token, effect.timeout_at_ms)
-        if self._expiries.moments:
-            self._expiries.drop((delivery.number, delivery.created_ms))
-        if not slot.handle or self.claims.of_handle(slot.handle) is not None:
-            return
-        session, pool = self.sessions.of_handle(slot.handle), self.dispatcher.find(slot.handle)
+    def _start(self, starts: list[protocol.Started], mono: float, now_ms: int, out: _Outgoing) -> None:
+        expiries, targets = self._expiries, out.targets
+        self.leases.start(starts, mono)
+        for effect in starts:
+            slot, delivery = effect.slot, effect.delivery
+            if effect.timeout_at_ms:
+                self._timeouts.set(delivery.token, effect.timeout_at_ms)
+            if expiries.moments:
+                expiries.drop((delivery.number, delivery.created_ms))
+            handle = slot.handle
+            if handle in targets:
+                target = targets[handle]
+            else:
+                target = targets[handle] = self._target(handle, out)
+            if target is not None:
+                pool_id, deliveries = target
+                if delivery.pool != pool_id:
+                    # Ours alone until it is encoded; a changed copy would cost three times as much.
+                    force_setattr(delivery, "pool", pool_id)
+                deliveries.append(delivery)
+            elif handle and self.claims.of_handle(handle) is None:
+                # Whoever gave the slot left in this very turn: nobody is sent this, so it goes back uncounted.
+                self._undelivered.append(commands.LeaseRef(delivery.number, delivery.created_ms, delivery.token))
+        self._telemetry.started(starts, now_ms)
+
+    def _target(self, handle: int, out: _Outgoing) -> tuple[int, list[commands.Delivery]] | None:
+        """Where what was started for the slot of this handle is sent; None: to no session."""
+        session, pool = self.sessions.of_handle(handle), self.dispatcher.find(handle)
         if session is None or pool is None:
-            # Whoever gave the slot left in this very turn: nobody is sent this, so it goes back uncounted.
-            self._undelivered.append(commands.LeaseRef(delivery.number, delivery.created_ms, delivery.token))
-            return
-        # Ours alone until it is encoded; a changed copy would cost three times as much.
-        msgspec.structs.force_setattr(delivery, "pool", pool.id)
-        of_session = out.deliveries.get(session)
-        if of_session is None:
-            of_session = out.deliveries[session] = []
-        of_session.append(delivery)
+            return None
+        return pool.id, out.deliveries.setdefault(session, [])
+
+    def _complete(self, effect: protocol.Completed, now_ms: int) -> None:
+        jobs, timeouts = effect.jobs, self._timeouts
+        self.leases.end_all([job[2] for job in jobs])
+        if timeouts.moments or self._expiries.moments or self._parked.moments or self.watches:
+            for number, created_ms, token, _ in jobs:
+                timeouts.drop(token)
+                self._ended(number, created_ms)
+        self._telemetry.completed(effect, now_ms)
+
+    def _ended(self, number: int, created_ms: int) -> None:
+        """The job is terminal: its timers are void, its watchers are told."""
+        self._expiries.drop((number, created_ms))
+        self._parked.drop((number, created_ms))
+        if self.watches:
+            self._ask_for(self.watches.pop_ended(number))
+
+    def _follow_one(self, effect: protocol.Effect, now_ms: int, out: _Outgoing) -> None:
+        telemetry = self._telemetry
+        if isinstance(effect, protocol.Completed):
+            self._complete(effect, now_ms)
+        elif isinstance(effect, protocol.Added):
+            telemetry.added(effect)
+        elif isinstance(effect, protocol.Freed):
+            lease = self.leases.end(effect.token)
+            self._timeouts.drop(effect.token)
+            if lease is not None and effect.outcome in _ENDED_BY_BROKER:
+                telemetry.lease_ran_out(lease, effect.outcome)
+                self._interrupt(lease, _ENDED_BY_BROKER[effect.outcome], "", out)
+            telemetry.freed(effect, now_ms)
+        elif isinstance(effect, protocol.Ended):
+            self._ended(effect.number, effect.created_ms)
+            telemetry.ended(effect)
+        else:
+            self._follow_rare(effect, out)
 
     def _follow_rare(self, effect: protocol.Effect, out: _Outgoing) -> None:
         match effect:

@@ -96,13 +96,13 @@ class Histogram:
         self.name, self.help, self.label_names, self.bounds = name, help, label_names, bounds
         self.samples: dict[Labels, _Buckets] = {}
 
-    def observe(self, value: float, labels: Labels = ()) -> None:
-        """Count one observation."""
+    def observe(self, value: float, labels: Labels = (), times: int = 1) -> None:
+        """Count one observation, or several equal ones."""
         buckets = self.samples.get(labels)
         if buckets is None:
             buckets = self.samples[labels] = _Buckets(len(self.bounds) + 1)
-        buckets.counts[bisect_left(self.bounds, value)] += 1
-        buckets.sum += value
+        buckets.counts[bisect_left(self.bounds, value)] += times
+        buckets.sum += value * times
 
     def family(self) -> Family:
         """What a snapshot holds of it."""

@@ -14,6 +14,7 @@ from anvilmq_broker.engine.metrics import Counter, Gauge, Histogram, Labels
 from anvilmq_broker.engine.sessions import Session, Sessions
 from anvilmq_broker.store import protocol
 
+_COMPLETED: Final = int(AttemptOutcome.COMPLETED)
 _OUTCOMES: Final = {int(outcome): outcome.name.lower() for outcome in AttemptOutcome}
 _REASONS: Final = {int(reason): reason.name.lower() for reason in FinishReason}
 _STATES: Final = {int(state): state.name.lower() for state in State}
@@ -65,37 +66,47 @@ class Telemetry:
         for late in effect.late_ms:
             self._tick_lag.observe(late / 1000 if late > 0 else 0.0)
 
-    def started(self, effect: protocol.Started, now_ms: int) -> None:
-        """An attempt has started."""
-        delivery = effect.delivery
-        labels = self._labels_of(delivery.queue)
-        since_ms = effect.run_at_ms or (delivery.created_ms if delivery.starts == 1 else 0)
-        if since_ms:
-            waited = (now_ms - since_ms) / 1000
-            self._wait.observe(waited if waited > 0 else 0.0, labels)
-            if effect.run_at_ms > delivery.created_ms:
-                self._due_lag.observe(waited if waited > 0 else 0.0, labels)
+    def started(self, starts: Iterable[protocol.Started], now_ms: int) -> None:
+        """Attempts have started."""
+        # Jobs of a batch share their times: their waits are counted by kind, and observed once a kind.
+        waits: dict[tuple[str, int, bool], int] = {}
+        for effect in starts:
+            delivery, since_ms = effect.delivery, effect.run_at_ms
+            created_ms = delivery.created_ms
+            if not since_ms:
+                if delivery.starts != 1:
+                    continue
+                since_ms = created_ms
+            kind = (delivery.queue, since_ms, effect.run_at_ms > created_ms)
+            waits[kind] = waits.get(kind, 0) + 1
+        for (queue, since_ms, delayed), count in waits.items():
+            labels, waited = self._labels_of(queue), max(0.0, (now_ms - since_ms) / 1000)
+            self._wait.observe(waited, labels, count)
+            if delayed:
+                self._due_lag.observe(waited, labels, count)
+
+    def completed(self, effect: protocol.Completed, now_ms: int) -> None:
+        """Attempts have ended, and with each its job, as completed."""
+        queue, count = effect.queue, len(effect.jobs)
+        self._attempts.add(self._outcome_of(queue, _COMPLETED), count)
+        self._finished.add(self._finish_of(queue, State.COMPLETED, FinishReason.COMPLETED), count)
+        runs: dict[int, int] = {}
+        for _, _, _, started_at_ms in effect.jobs:
+            runs[started_at_ms] = runs.get(started_at_ms, 0) + 1
+        labels = self._labels_of(queue)
+        for started_at_ms, times in runs.items():
+            self._run.observe(max(0.0, (now_ms - started_at_ms) / 1000), labels, times)
 
     def freed(self, effect: protocol.Freed, now_ms: int) -> None:
         """An attempt has ended; one that was never delivered counts nowhere."""
         if not effect.outcome:
             return
-        key = (effect.queue, effect.outcome)
-        labels = self._outcome_labels.get(key)
-        if labels is None:
-            labels = self._outcome_labels[key] = (self._queues(effect.queue), _OUTCOMES[effect.outcome])
-        self._attempts.add(labels)
-        ran = (now_ms - effect.started_at_ms) / 1000
-        self._run.observe(ran if ran > 0 else 0.0, self._labels_of(effect.queue))
+        self._attempts.add(self._outcome_of(effect.queue, effect.outcome))
+        self._run.observe(max(0.0, (now_ms - effect.started_at_ms) / 1000), self._labels_of(effect.queue))
 
     def ended(self, effect: protocol.Ended) -> None:
         """A job is terminal."""
-        key = (effect.queue, effect.state, effect.reason)
-        labels = self._finish_labels.get(key)
-        if labels is None:
-            queue, state = self._queues(effect.queue), _STATES[effect.state]
-            labels = self._finish_labels[key] = (queue, state, _REASONS.get(effect.reason, "unspecified"))
-        self._finished.add(labels)
+        self._finished.add(self._finish_of(effect.queue, effect.state, effect.reason))
 
     def committed(self, seconds: float, commands: int) -> None:
         """A batch is durable."""
@@ -191,6 +202,19 @@ class Telemetry:
         for lease in held:
             slots.add((self._queues(lease.queue), "busy"))
         return [workers, slots]
+
+    def _outcome_of(self, queue: str, outcome: int) -> Labels:
+        labels = self._outcome_labels.get((queue, outcome))
+        if labels is None:
+            labels = self._outcome_labels[queue, outcome] = (self._queues(queue), _OUTCOMES[outcome])
+        return labels
+
+    def _finish_of(self, queue: str, state: int, reason: int) -> Labels:
+        labels = self._finish_labels.get((queue, state, reason))
+        if labels is None:
+            told = (self._queues(queue), _STATES[state], _REASONS.get(reason, "unspecified"))
+            labels = self._finish_labels[queue, state, reason] = told
+        return labels
 
     def _labels_of(self, queue: str) -> Labels:
         labels = self._queue_labels.get(queue)

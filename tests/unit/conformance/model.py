@@ -147,13 +147,28 @@ def runs(batch: Sequence[commands.Command]) -> Iterable[list[commands.Command]]:
     yield run
 
 
+def spelled_out(effect: protocol.Effect) -> list[protocol.Effect]:
+    """An effect of many attempts as those of each. Said once or many times, an effect is the same."""
+    if not isinstance(effect, protocol.Completed):
+        return [effect]
+    return [
+        one
+        for number, created_ms, token, started_at_ms in effect.jobs
+        for one in (
+            protocol.Freed(effect.queue, number, token, state.AttemptOutcome.COMPLETED, started_at_ms),
+            protocol.Ended(effect.queue, number, created_ms, state.State.COMPLETED, state.FinishReason.COMPLETED),
+        )
+    ]
+
+
 def plain(value: Any) -> Any:
     """A value in a form that compares equal when no promise is broken."""
     match value:
         case Refused():
             return ("Refused", value.reason, value.field, value.metadata, value.index, value.retry_after_ms)
         case protocol.Applied():
-            return (plain(value.outcome), sorted((plain(effect) for effect in value.effects), key=repr))
+            told = {repr(each): each for effect in value.effects for each in map(plain, spelled_out(effect))}
+            return (plain(value.outcome), [told[each] for each in sorted(told)])
         case protocol.Started():
             value = msgspec.structs.replace(value, run_at_ms=0)
         case protocol.Opening():

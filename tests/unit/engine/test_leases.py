@@ -2,7 +2,7 @@
 
 from anvilmq_broker.domain import commands
 from anvilmq_broker.engine.leases import BUCKET_MS, Lease, Leases
-from anvilmq_broker.store.protocol import HeldLease, Slot
+from anvilmq_broker.store.protocol import HeldLease, Slot, Started
 from tests.support.clock import START_MS, FakeClock
 from tests.support.rules import rule
 
@@ -16,7 +16,10 @@ def _ref(number: int, token: str = "") -> commands.LeaseRef:
 
 
 def _held(leases: Leases, number: int, now_ms: float = 0, lease_ms: int = 30_000, worker_id: str = "w") -> Lease:
-    return leases.start(Slot(worker_id), _delivery(number, lease_ms), now_ms)
+    leases.start([Started(Slot(worker_id), _delivery(number, lease_ms))], now_ms)
+    lease = leases.find(f"token-{number}")
+    assert lease is not None
+    return lease
 
 
 @rule("1.5")

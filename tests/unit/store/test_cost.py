@@ -119,6 +119,7 @@ def plays(store: StoreDriver) -> Iterator[str]:
     store.send(commands.AddJobs([post], producer_id="me", seq=1))
     yield "add as a producer, twice"
     store.add(new_job("fresh"), idle=bundles.slots(1))
+    store.add(new_job("fresher"), new_job("freshest"), idle=bundles.slots(2))
     yield "start directly"
     running = store.claim(20)
     claimed = store.send(commands.Claim(bundles.identity(), ["post"], 9, claim_id="c"))

@@ -26,7 +26,9 @@ def model(clock: FakeClock) -> StoreDriver:
 
 def freed(store: StoreDriver) -> list[int]:
     """Jobs whose lease ended in the last batch, by its effects."""
-    return [effect.number for effect in store.effects if isinstance(effect, protocol.Freed)]
+    one_by_one = [effect.number for effect in store.effects if isinstance(effect, protocol.Freed)]
+    in_sets = [job[0] for effect in store.effects if isinstance(effect, protocol.Completed) for job in effect.jobs]
+    return one_by_one + in_sets
 
 
 @rule("1.4")

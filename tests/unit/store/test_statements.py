@@ -53,6 +53,19 @@ def test_rows_are_read_from_an_array_with_their_blobs_beside_it() -> None:
     assert (found.row, found.blobs) == (("id", "body", "last"), (1,))
 
 
+def test_rows_of_one_field_are_read_as_they_are() -> None:
+    found = parsed("-- name: a\n-- Test.\n-- params: n int\n-- each: id int\nSELECT :id, :n FROM rows;")
+    assert found.text == "SELECT rows.value, CAST(?1 AS INTEGER) FROM json_each(?2) AS rows;"
+    assert (found.row, found.shape) == (("id",), "each")
+
+
+@pytest.mark.parametrize(("kind", "key"), [("text", "rows.key"), ("int", "CAST(rows.key AS INTEGER)")])
+def test_rows_of_two_fields_are_read_from_the_members_of_an_object(kind: str, key: str) -> None:
+    found = parsed(f"-- name: a\n-- Test.\n-- pairs: k {kind}, v int\nSELECT :k, :v FROM rows;")
+    assert found.text == f"SELECT {key}, rows.value FROM json_each(?1) AS rows;"
+    assert (found.row, found.shape) == (("k", "v"), "pairs")
+
+
 def test_a_file_has_any_number_of_statements_and_a_declaration_any_number_of_lines() -> None:
     text = (
         "-- name: a\n-- Test.\nSELECT 1;\n\n-- name: b\n-- Test.\n-- params: x int\n-- params: y int\nSELECT :x, :y;\n"
@@ -87,6 +100,9 @@ def test_a_colon_that_belongs_to_something_else_is_no_parameter() -> None:
         ("-- name: a\n-- Test.\n-- rows: n int\nSELECT :n;", "FROM rows once"),
         ("-- name: a\n-- Test.\n-- rows: n int\nSELECT :n FROM rows, (SELECT 1 FROM rows);", "FROM rows once"),
         ("-- name: a\n-- Test.\nSELECT 1 FROM rows;", "FROM rows once"),
+        ("-- name: a\n-- Test.\n-- each: n int, m int\nSELECT :n, :m FROM rows;", "2 fields as each, which takes 1"),
+        ("-- name: a\n-- Test.\n-- pairs: n int\nSELECT :n FROM rows;", "1 fields as pairs, which takes 2"),
+        ("-- name: a\n-- Test.\n-- pairs: n int, b blob\nSELECT :n, :b FROM rows;", "only rows carry blobs"),
     ],
 )
 def test_what_breaks_the_rules_is_refused_by_name(text: str, complaint: str) -> None:
@@ -141,7 +157,7 @@ def test_the_plans_are_those_on_file(plans: dict[str, list[str]]) -> None:
 
 
 def test_no_hot_statement_walks_a_table_or_sorts(plans: dict[str, list[str]]) -> None:
-    own = ("SCAN rows VIRTUAL TABLE", "SCAN (subquery")
+    own = ("SCAN rows VIRTUAL TABLE", "SCAN (subquery", "SCAN CONSTANT ROW")
     bad = [
         (name, step)
         for name, steps in plans.items()

@@ -1,11 +1,12 @@
 """AddJobs in the libSQL store: everything is decided first, then written in few wide statements.
 
-Hot file: plain jobs (default options, no key) are written by two narrow inserts.
+Hot file: terse on purpose. Plain jobs (default options, no key) are by far the most.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -15,14 +16,16 @@ from anvilmq_broker.domain.state import State
 from anvilmq_broker.store import protocol
 from anvilmq_broker.store.libsql import rows
 from anvilmq_broker.store.libsql.driver import Row
+from anvilmq_broker.store.libsql.inserts import Inserts, Kind
 from anvilmq_broker.store.protocol import Applied, Effect
 
 if TYPE_CHECKING:
-    from anvilmq_broker.store.libsql.batch import LibsqlBatch, Queue
+    from anvilmq_broker.store.libsql.batch import LibsqlBatch
 
 _pack_answer = msgspec.msgpack.Encoder().encode
 _unpack_answer = msgspec.msgpack.Decoder(commands.AddedJobs).decode
-_BYTES_PER_JOB = 700
+MAX_ATTEMPTS: Final = job.DEFAULT_POLICY.max_attempts
+LEASE_MS: Final = job.DEFAULT_POLICY.lease_ms
 ReceiptKey = tuple[str, str, str]
 
 
@@ -36,20 +39,17 @@ def add_jobs(batch: LibsqlBatch, group: list[commands.AddJobs]) -> list[Applied]
 
 
 class Writer:
-    """Collects the rows of a run of commands, or of the jobs of ticks."""
+    """Carries out the commands of a run, or makes the jobs of ticks; their rows are gathered and written at its end."""
 
     def __init__(self, batch: LibsqlBatch) -> None:
         self._batch = batch
-        self._waiting: list[Row] = []
-        self._started: list[Row] = []
-        self._full: list[Row] = []
-        self._bodies: list[Row] = []
-        self._full_bodies: list[Row] = []
+        self._inserts = Inserts(batch)
         self._receipts: dict[ReceiptKey, receipt.Receipt] = {}
         self._receipt_rows: dict[ReceiptKey, Row] = {}
         self._producers: dict[str, tuple[int, bytes]] = {}
-        self._answered: set[str] = set()
+        self._answered: dict[str, tuple[int, commands.AddedJobs]] = {}
         self._made: dict[int, int] = {}
+        self._keyed = False
 
     def look_up(self, group: list[commands.AddJobs]) -> None:
         """Read in one statement each the producers and the receipts that the run names."""
@@ -57,15 +57,13 @@ class Writer:
         if producers := {command.producer_id for command in group if command.producer_id}:
             for producer, seq, answer in sql.run_rows("get_producers", [(name,) for name in producers]):
                 self._producers[producer] = (seq, answer)
-        keyed = {
-            _key(new): queue.id
-            for command in group
-            for new in command.jobs
-            if new.key and (queue := self._batch.find_queue(new.queue))
+        keyed = [new for command in group for new in command.jobs if new.key]
+        self._keyed = bool(keyed)
+        places = {
+            (queue.id, new.name, new.key): new.queue for new in keyed if (queue := self._batch.find_queue(new.queue))
         }
-        if not keyed:
+        if not places:
             return
-        places = {(queue_id, name, key): queue for (queue, name, key), queue_id in keyed.items()}
         for queue_id, name, key, *rest in sql.run_rows("get_receipts", list(places)):
             held = rows.to_receipt(tuple(rest), places[queue_id, name, key], name, key)
             if held.live(now):
@@ -81,14 +79,13 @@ class Writer:
         news, earlier, refused = decided
         first = self._batch.staged.next_number
         effects: list[Effect] = []
-        states = bytes([self._make(new, first + place, effects) for place, new in enumerate(news)])
+        states = self._make_all(news, first, effects)
         self._batch.staged.next_number += len(news)
         if earlier:
             earlier = [_with_state(entry, first, states) for entry in earlier]
         answer = commands.AddedJobs(first, self._batch.now_ms, earlier, refused)
         if command.producer_id:
-            self._producers[command.producer_id] = (command.seq, _pack_answer(answer))
-            self._answered.add(command.producer_id)
+            self._answered[command.producer_id] = (command.seq, answer)
         self._tell_added(news, earlier, command, effects)
         return Applied(msgspec.structs.replace(answer, states=states), effects)
 
@@ -104,43 +101,34 @@ class Writer:
         return commands.JobRef(number, self._batch.now_ms)
 
     def flush(self) -> None:
-        """Write what was collected."""
+        """Write what was gathered."""
         sql, now = self._batch.sql, self._batch.now_ms
-        for name, collected in (
-            ("insert_waiting_jobs", self._waiting),
-            ("insert_started_jobs", self._started),
-            ("insert_jobs", self._full),
-            ("put_receipts", list(self._receipt_rows.values())),
-        ):
-            if collected:
-                sql.run_rows(name, collected, now)
-        if self._bodies:
-            sql.run_rows("insert_bodies", self._bodies)
-        if self._full_bodies:
-            sql.run_rows("insert_full_bodies", self._full_bodies)
+        self._inserts.flush()
+        if self._receipt_rows:
+            sql.run_rows("put_receipts", list(self._receipt_rows.values()), now)
         if self._answered:
-            sql.run_rows("put_producers", [(name, *self._producers[name]) for name in self._answered], now)
-        for written in (self._waiting, self._started, self._full, self._bodies, self._full_bodies):
-            written.clear()
+            kept = [(name, seq, _pack_answer(answer)) for name, (seq, answer) in self._answered.items()]
+            sql.run_rows("put_producers", kept, now)
         self._receipt_rows.clear()
         self._answered.clear()
 
     # ------------------------------------------------------------------------------------------- deciding
 
     def _kept_answer(self, command: commands.AddJobs) -> commands.AddedJobs | Refused | None:
-        kept = self._producers.get(command.producer_id)
-        if kept is None:
+        producer = command.producer_id
+        known = self._answered.get(producer) or self._producers.get(producer)
+        if known is None or command.seq > known[0]:
             return None
-        seq, answer = kept
+        seq, answer = known
         if command.seq == seq:
-            return _unpack_answer(answer)
-        if command.seq > seq:
-            return None
+            return answer if isinstance(answer, commands.AddedJobs) else _unpack_answer(answer)
         return refusals.sequence_stale(command.producer_id, command.seq, seq)
 
     def _decide(
         self, command: commands.AddJobs
     ) -> tuple[list[commands.NewJob], list[commands.Earlier], list[Refused]] | Refused:
+        if not self._keyed and not self._batch.limits.max_queue_jobs:
+            return command.jobs, [], []
         news: list[commands.NewJob] = []
         earlier: list[commands.Earlier] = []
         refused: list[Refused] = []
@@ -170,7 +158,7 @@ class Writer:
             return None
         if queue not in room:
             found = self._batch.find_queue(queue)
-            room[queue] = most - (self._batch.open_jobs(found) if found else 0)
+            room[queue] = most - (self._batch.open_jobs(found) + self._inserts.open_jobs(found) if found else 0)
         room[queue] -= 1
         return limits.queue_full(queue, most) if room[queue] < 0 else None
 
@@ -189,7 +177,76 @@ class Writer:
 
     # --------------------------------------------------------------------------------------------- making
 
-    def _make(self, new: commands.NewJob, number: int, effects: list[Effect], origin: job.Origin | None = None) -> int:
+    def _make_all(self, news: list[commands.NewJob], first: int, effects: list[Effect]) -> bytes:
+        """The jobs of a command, from number `first` on; their states.
+
+        A job that takes every default goes a shorter way to the same end: domain/job.py's `create` and `start` written
+        out for the default policy.
+        """
+        batch, inserts = self._batch, self._inserts
+        now, take, token_of, began = batch.now_ms, batch.take_slot, batch.chance.token, batch.staged.started
+        states = bytearray()
+        kind: Kind | None = None
+        content_type, put_body = "", inserts.bodies("").put
+        may_start = told = False
+        for number, new in enumerate(news, first):
+            queue, name, priority = new.queue, new.name, new.priority
+            if (
+                new.key or new.delay_ms or new.run_at_ms or new.lifo or new.policy is not None or new.headers or new.labels
+                or new.expires_at_ms or new.expires_after_ms or new.group_id
+            ):  # fmt: skip
+                states.append(self._make(new, number, effects))
+                kind = None
+                continue
+            if kind is None or queue != kind.queue.name or name != kind.name or priority != kind.priority:
+                found = batch.get_or_make_queue(queue)
+                if found.defaults is not None:
+                    states.append(self._make(new, number, effects))
+                    kind = None
+                    continue
+                kind, may_start, told = inserts.kind(found, name, priority), batch.line_is_clear(found), False
+            slot = take(queue) if may_start else None
+            if slot is None:
+                may_start = False
+                if not told:
+                    told = True
+                    batch.joined_line(kind.queue, now)
+                    effects.append(protocol.Queued(queue, now))
+                kind.waiting.append(number)
+                states.append(1)
+            elif slot.claim_id:
+                states.append(self._make(new, number, effects, slot=slot))
+                continue
+            else:
+                token, worker_id = token_of(), slot.worker_id
+                kind.started[token] = f"{number} {worker_id}"
+                events_of = kind.started_events.get(worker_id)
+                if events_of is None:
+                    events_of = kind.started_events[worker_id] = []
+                events_of += (number, now, 1)
+                began[token] = (number, now, kind.queue, name, 1, worker_id, now, 0)
+                delivery = commands.Delivery(
+                    number, now, token, queue, name, new.data, new.content_type, 1, MAX_ATTEMPTS, LEASE_MS, 0, None, None,
+                    priority,
+                )  # fmt: skip
+                effects.append(protocol.Started(slot, delivery, 0, now))
+                states.append(3)
+            kind.added_events += (number, now, 0)
+            if new.content_type != content_type:
+                content_type = new.content_type
+                put_body = inserts.bodies(content_type).put
+            put_body(number, new.data)
+        return bytes(states)
+
+    def _make(
+        self,
+        new: commands.NewJob,
+        number: int,
+        effects: list[Effect],
+        origin: job.Origin | None = None,
+        slot: protocol.Slot | None = None,
+    ) -> int:
+        """A job of any shape. slot: taken for it already."""
         batch = self._batch
         queue = batch.get_or_make_queue(new.queue)
         made = job.create(new, number, job.merge_policy(new.policy, queue.defaults), batch.moment, origin)
@@ -197,8 +254,7 @@ class Writer:
         batch.log.add(
             events.Kind.ADDED, made.queue, made.name, made.state, 0, number, made.created_ms, 0, due_at_ms=due
         )
-        slot = None
-        if made.state is State.WAITING and batch.line_is_clear(queue):
+        if slot is None and made.state is State.WAITING and batch.line_is_clear(queue):
             slot = batch.take_slot(new.queue)
         if slot is not None:
             before, token = made, batch.chance.token()
@@ -207,6 +263,7 @@ class Writer:
                 events.Kind.STARTED, made.queue, made.name, made.state, before.state, number, made.created_ms,
                 made.attempt, made.worker_id,
             )  # fmt: skip
+            batch.began(made, queue)
             effects.append(
                 protocol.Started(
                     slot,
@@ -222,32 +279,14 @@ class Writer:
             if made.expires_at_ms:
                 effects.append(protocol.Expires(number, made.created_ms, made.expires_at_ms))
         batch.count(queue.id, made.state, 1)
-        batch.staged.bytes += _BYTES_PER_JOB + len(new.data)
-        self._collect(made, new, queue)
-        return int(made.state)
-
-    def _collect(self, made: job.Job, new: commands.NewJob, queue: Queue) -> None:
-        if not rows.is_plain(made):
-            self._full.append(rows.full_row(made, queue.id))
-        elif made.token is None:
-            self._waiting.append(
-                (made.number, queue.id, made.name, int(made.state), made.priority, made.run_at_ms, made.ready_at_ms,
-                 made.ready_seq)
-            )  # fmt: skip
-        elif made.claim_id:
-            self._full.append(rows.full_row(made, queue.id))
-        else:
-            self._started.append((made.number, queue.id, made.name, made.priority, made.token, made.worker_id))
-        if new.key or new.headers or new.labels or made.policy.backoff is not job.DEFAULT_POLICY.backoff:
-            self._full_bodies.append(rows.full_body(made, new))
-        else:
-            self._bodies.append((made.number, new.content_type or None, new.data))
+        self._inserts.put(made, new, queue)
         if new.key:
-            self._made[made.number] = int(made.state)
-            self._receipts[_key(new)] = _receipt_of(new, made.number, made.created_ms)
+            self._made[number] = int(made.state)
+            self._receipts[_key(new)] = _receipt_of(new, number, made.created_ms)
             self._receipt_rows[_key(new)] = (
-                queue.id, new.name, new.key, int(new.singleton), made.number, new.digest
+                queue.id, new.name, new.key, int(new.singleton), number, new.digest
             )  # fmt: skip
+        return int(made.state)
 
     def _tell_added(
         self,
@@ -256,9 +295,7 @@ class Writer:
         command: commands.AddJobs,
         effects: list[Effect],
     ) -> None:
-        made: dict[str, int] = {}
-        for new in news:
-            made[new.queue] = made.get(new.queue, 0) + 1
+        made = Counter([new.queue for new in news])
         met: dict[str, int] = {}
         for entry in earlier:
             new = command.jobs[entry.index]
@@ -267,7 +304,7 @@ class Writer:
                 events.Kind.DUPLICATE, new.queue, new.name, entry.state, 0, entry.ref.number, entry.ref.created_ms, 0,
                 matched_by=entry.matched_by,
             )  # fmt: skip
-        effects += [protocol.Added(queue, made.get(queue, 0), met.get(queue, 0)) for queue in made | met]
+        effects += [protocol.Added(queue, made[queue], met.get(queue, 0)) for queue in {**made, **met}]
 
 
 def _key(new: commands.NewJob) -> ReceiptKey:

@@ -1,12 +1,13 @@
 """One transaction of the libSQL store: what it has staged, and the commands carried out in it.
 
-Everything kept in memory is staged here and handed to the store at the commit (memory follows commit); a savepoint
-around each run of like commands lets one that the schema refuses be answered alone.
+Everything kept in memory is staged here and handed to the store at the commit (memory follows commit). Commands that the
+schema refuses are found out by carrying out the others again without them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeVar
@@ -41,9 +42,14 @@ class Queue(msgspec.Struct):
     rules: retention.QueueRules
 
 
+Running = tuple[int, int, Queue, str, int, str, int, int]
+"""An attempt: job's number and created_ms, queue, name, attempt, worker_id, started_ms, traits."""
+
+
 class Staged(msgspec.Struct):
     """Memory as it will be after the commit. new: queues made in the batch. counts: changes by count id.
 
+    started: by token, attempts begun in the batch that a set may complete. ended: tokens that it may not, any more.
     bytes: a guess at what the commit adds to the WAL.
     """
 
@@ -51,9 +57,11 @@ class Staged(msgspec.Struct):
     next_front: int
     next_event: int
     next_queue: int
-    new: dict[str, Queue]
-    next_ready_at: dict[int, int]
-    counts: dict[int, int]
+    new: dict[str, Queue] = {}
+    next_ready_at: dict[int, int] = {}
+    counts: dict[int, int] = {}
+    started: dict[str, Running] = {}
+    ended: set[str] = set()
     bytes: int = 0
 
     def take_front(self) -> int:
@@ -64,7 +72,12 @@ class Staged(msgspec.Struct):
     def copy(self) -> Staged:
         """As it is now, for `restore`."""
         return msgspec.structs.replace(
-            self, new=dict(self.new), next_ready_at=dict(self.next_ready_at), counts=dict(self.counts)
+            self,
+            new=dict(self.new),
+            next_ready_at=dict(self.next_ready_at),
+            counts=dict(self.counts),
+            started=dict(self.started),
+            ended=set(self.ended),
         )
 
     def restore(self, kept: Staged) -> None:
@@ -88,23 +101,31 @@ class LibsqlBatch:
         self._store = store
         self._first_front = staged.next_front
         self._deleted = False
+        self._pristine = True
         # Nothing here may lead back to the batch: it is freed when it is over, without a collection.
         self.moment = job.Moment(now_ms, store.chance.spread, staged.take_front)
 
     # ------------------------------------------------------------------------------------------- commands
 
     def apply(self, batch: Sequence[commands.Command], take_slot: TakeSlot) -> list[Applied]:
-        """Carry out the commands in order; runs of like ones share a savepoint and their statements."""
+        """Carry out the commands in order; runs of like ones share their statements.
+
+        Only when the schema refuses something they are carried out again, so that it is answered alone.
+        """
         self._slots = _Slots(take_slot)
         self.take_slot = self._slots.take
+        runs = [(_CARRY_OUT[kind], list(group)) for kind, group in groupby(batch, type)]
+        with suppress(Constraint):
+            return self.attempt(lambda: [applied for carry_out, group in runs for applied in carry_out(self, group)])
         applied: list[Applied] = []
-        for kind, group in groupby(batch, type):
-            applied += self._run(_CARRY_OUT[kind], list(group))
+        for carry_out, group in runs:
+            applied += self._run(carry_out, group)
         return applied
 
     def claim(self, queue: str, slots: Sequence[Slot]) -> list[protocol.Started]:
         """Start the next claimable jobs of the queue, at most one a slot."""
         found = self.find_queue(queue)
+        self._pristine = False
         return claims.claim(self, found, slots) if found else []
 
     def next_ready_at(self, queue: str) -> int | None:
@@ -176,6 +197,7 @@ class LibsqlBatch:
 
     def pull_line_down(self, was_ms: int) -> None:
         """After a long step back of the clock from was_ms: what waits since a later time is claimable now."""
+        self._pristine = False
         for queue in self.every_queue():
             for priority in claims.classes_of(self.sql, queue.id):
                 self.sql.run("pull_line_down", queue.id, priority, was_ms, self.now_ms)
@@ -213,6 +235,23 @@ class LibsqlBatch:
         found = self.sql.run("get_job", ref.number, ref.created_ms)
         return rows.to_job(found[0], self.queue_name(found[0][2])) if found else None
 
+    def began(self, started: job.Job, queue: Queue) -> None:
+        """An attempt runs from now on."""
+        if (traits := rows.traits(started)) < rows.OWN_RETENTION and started.token is not None:
+            self.staged.started[started.token] = (
+                started.number, started.created_ms, queue, started.name, started.attempt, started.worker_id,
+                started.started_at_ms, traits,
+            )  # fmt: skip
+
+    @property
+    def known_running(self) -> dict[str, Running]:
+        """By token: committed attempts whose completion follows from their row alone; not those staged as ended."""
+        return self._store.running
+
+    def changed_rows(self) -> int:
+        """How many rows the statement just run has changed."""
+        return int(self.sql.run("changed_rows")[0][0])
+
     def delete_jobs(self, numbers: list[int]) -> None:
         """Remove ended jobs and all that hangs on them."""
         self._deleted |= bool(numbers)
@@ -227,6 +266,8 @@ class LibsqlBatch:
         queue = self.get_or_make_queue(after.queue)
         if not self.sql.run("save_job", *rows.changed_row(before, after)):
             raise AssertionError(f"job {after.number} changed inside its own transaction")
+        if before.token is not None:
+            self.staged.ended.add(before.token)
         if before.state is not after.state:
             self.count(queue.id, before.state, -1)
             self.count(queue.id, after.state, 1)
@@ -290,20 +331,28 @@ class LibsqlBatch:
         return applied
 
     def attempt(self, action: Callable[[], T]) -> T:
-        """Do it in a savepoint, which may stand inside another. Raises Constraint, with nothing of it done."""
-        kept = self.staged.copy()
-        logged = self.log.mark()
-        self.sql.connection.execute("SAVEPOINT run")
+        """Do it so that a Constraint leaves nothing of it done; may stand inside another."""
+        # In a transaction that has done nothing yet it can be begun again, and its pages need no second copy.
+        whole, self._pristine = self._pristine, False
+        kept, logged = None if whole else self.staged.copy(), self.log.mark()
+        if not whole:
+            self.sql.connection.execute("SAVEPOINT run")
         try:
             done = action()
         except Constraint:
-            self.sql.connection.execute("ROLLBACK TO run")
-            self.sql.connection.execute("RELEASE run")
-            self.staged.restore(kept)
+            if kept is None:
+                self._store.begin_again(self.now_ms)
+                self.staged.restore(self._store.fresh())
+                self._pristine = True
+            else:
+                self.sql.connection.execute("ROLLBACK TO run")
+                self.sql.connection.execute("RELEASE run")
+                self.staged.restore(kept)
             self.log.reset(logged)
             self._slots.give_back()
             raise
-        self.sql.connection.execute("RELEASE run")
+        if not whole:
+            self.sql.connection.execute("RELEASE run")
         self._slots.used_up()
         return done
 

@@ -25,7 +25,8 @@ MOST_BYTES: Final = 8 << 20
 _PIECE: Final = 32
 _BEFORE_ALL: Final = -1
 _DATA: Final = 15
-"""Place of the payload in a row of `claim_heads`."""
+_TRAITS: Final = 19
+"""Places in a row of `claim_heads`."""
 
 
 def claim(batch: LibsqlBatch, queue: Queue, slots: Sequence[Slot]) -> list[protocol.Started]:
@@ -113,19 +114,26 @@ def _start(
 ) -> list[protocol.Started]:
     if not heads:
         return []
-    token = batch.chance.token
-    given = [(row[0], token(), slot.worker_id, slot.claim_id or None) for row, slot in zip(heads, slots, strict=False)]
-    if len(batch.sql.run_rows("start_jobs", given, batch.now_ms)) != len(given):
-        raise AssertionError(f"a head of the line of queue {queue.name} was not claimable")
+    token_of, now, running = batch.chance.token, batch.now_ms, batch.staged.started
+    places: dict[str, dict[str, str]] = {}
+    told: dict[tuple[str, int, str], list[int]] = {}
     started: list[protocol.Started] = []
-    for row, (number, lease_token, worker_id, _), slot in zip(heads, given, slots, strict=False):
-        timeout = row[7]
-        delivery = _delivery(row, lease_token, queue.name, priority, row[4] + 1, row[8] + 1, row[17], row[18])
-        started.append(protocol.Started(slot, delivery, batch.now_ms + timeout if timeout else 0, row[16]))
-        batch.count(queue.id, row[3], -1)
-        batch.log.add(
-            events.Kind.STARTED, queue.name, row[2], State.ACTIVE, row[3], number, row[1], row[4] + 1, worker_id
-        )
+    for row, slot in zip(heads, slots, strict=False):
+        number, created, name, before, attempt, traits = row[0], row[1], row[2], row[3], row[4] + 1, row[_TRAITS]
+        token, worker_id, timeout = token_of(), slot.worker_id, row[7]
+        places.setdefault(slot.claim_id, {})[token] = f"{number} {worker_id}"
+        delivery = _delivery(row, token, queue.name, priority, attempt, row[8] + 1, row[17], row[18])
+        started.append(protocol.Started(slot, delivery, now + timeout if timeout else 0, row[16]))
+        if traits < rows.OWN_RETENTION:
+            running[token] = (number, created, queue, name, attempt, worker_id, now, traits)
+        told.setdefault((name, before, worker_id), []).extend((number, created, attempt))
+    for claim_id, of_claim in places.items():
+        batch.sql.run_pairs("start_jobs", of_claim, now, claim_id or None)
+        if batch.changed_rows() != len(of_claim):
+            raise AssertionError(f"a head of the line of queue {queue.name} was not claimable")
+    for (name, before, worker_id), jobs in told.items():
+        batch.log.add_run(events.Kind.STARTED, queue.name, name, State.ACTIVE, before, jobs, worker_id)
+        batch.count(queue.id, before, -(len(jobs) // 3))
     batch.count(queue.id, State.ACTIVE, len(started))
     return started
 

@@ -11,7 +11,7 @@ from anvilmq_broker.domain import retention
 from anvilmq_broker.domain.errors import Busy, StartRefused, StorageFull, StorageIO, StoreError
 from anvilmq_broker.store import protocol
 from anvilmq_broker.store.libsql import invariants, rows, statements, volume
-from anvilmq_broker.store.libsql.batch import Queue
+from anvilmq_broker.store.libsql.batch import Queue, Running
 from anvilmq_broker.store.libsql.claims import NEVER, find_next_ready_at
 from anvilmq_broker.store.libsql.driver import KNOWN_SOURCE_IDS, Connection
 from anvilmq_broker.store.libsql.sql import Sql
@@ -114,12 +114,21 @@ def _queue(sql: Sql, number: int, name: str, max_completed: int, max_failed: int
     )
 
 
+def running(sql: Sql, queues: dict[str, Queue], names: dict[int, str]) -> dict[str, Running]:
+    """By token: the attempts that a set may complete."""
+    return {
+        row[2]: (row[0], row[1], queues[names[row[3]]], row[10], row[11], row[4] or "", row[8] or 0, row[12])
+        for row in sql.run("active_jobs")
+        if not row[9] and row[12] < rows.OWN_RETENTION
+    }
+
+
 def describe(sql: Sql, kept: Kept, counts: dict[tuple[str, int], int]) -> protocol.Opening:
     """What the engine rebuilds its memory from."""
     names = {queue.id: queue.name for queue in kept.queues}
     return protocol.Opening(
         now_ms=kept.now_ms,
-        leases=[_held(names, *row) for row in sql.run("active_jobs")],
+        leases=[_held(names, *row[:10]) for row in sql.run("active_jobs")],
         parked=[protocol.Parked(*row) for row in sql.run("parked_jobs")],
         expires=[protocol.Expires(*row) for row in sql.run("expiring_jobs")],
         queues={queue.name: _ready_at(queue, kept.now_ms) for queue in kept.queues},

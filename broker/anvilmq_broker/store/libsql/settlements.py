@@ -5,14 +5,13 @@ Completions go in sets; all else is loaded, decided by domain/job.py and saved, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from anvilmq_broker.domain import commands, events, job, receipt, refusals, retention
 from anvilmq_broker.domain.errors import Refused
 from anvilmq_broker.domain.state import (
-    AttemptOutcome,
     FinishReason,
     InterruptCause,
     SettleOutcome,
@@ -27,69 +26,94 @@ if TYPE_CHECKING:
     from anvilmq_broker.store.libsql.batch import LibsqlBatch, Queue
 
 
-Done = dict[int, tuple[commands.Settlement, list[Effect]]]
-"""By job number: the settlement that completed it in a set, with its effects."""
+_COMPLETE: Final = int(SettleOutcome.COMPLETE)
+_COMPLETED: Final = int(State.COMPLETED)
 
 
 def settle(batch: LibsqlBatch, group: list[commands.Settle]) -> list[Applied]:
-    """Settle a run of commands: completions of all of them in sets first, then the rest in order."""
-    done = _complete_in_sets(batch, group)
-    return [_settle_rest(batch, command, done) for command in group]
+    """Settle a run of commands: completions of all of them in a set first, then the rest in order."""
+    completions = _Completions(batch)
+    parts = [completions.take(command) for command in group]
+    completions.write()
+    return [_settle_rest(batch, command, *part) for command, part in zip(group, parts, strict=True)]
 
 
-def _complete_in_sets(batch: LibsqlBatch, group: list[commands.Settle]) -> Done:
-    """Only what is said first of a job may go before its turn: the rest then meets what it would have met in order."""
-    first: dict[int, commands.Settlement] = {}
-    for command in group:
-        for item in command.items:
-            first.setdefault(item.number, item)
-    given = [(n, it.created_ms, it.token) for n, it in first.items() if it.outcome == SettleOutcome.COMPLETE]
-    found = batch.sql.run_rows("complete_jobs", given, batch.now_ms) if given else []
-    done: Done = {}
-    results: list[Row] = []
-    retained: list[Row] = []
-    singletons: list[Row] = []
-    for number, queue_id, name, created, attempt, worker_id, started, traits in found:
-        item, queue = first[number], batch.queue_name(queue_id)
-        batch.count(queue_id, State.ACTIVE, -1)
-        batch.count(queue_id, State.COMPLETED, 1)
-        batch.log.add(
-            events.Kind.COMPLETED, queue, name, State.COMPLETED, State.ACTIVE, number, created, attempt, worker_id,
-            FinishReason.COMPLETED,
-        )  # fmt: skip
-        done[number] = (
-            item,
-            [
-                protocol.Freed(queue, number, item.token, AttemptOutcome.COMPLETED, started),
-                protocol.Ended(queue, number, created, State.COMPLETED, FinishReason.COMPLETED),
-            ],
-        )
-        if item.result:
-            results.append((number, item.result_content_type or None, item.result))
-        if traits & rows.HAS_KEY:
-            (singletons if traits & rows.SINGLETON else retained).append((number,))
-    if results:
-        batch.sql.run_rows("insert_results", results)
-    if retained:
-        batch.sql.run_rows("date_receipts", retained, batch.now_ms)
-    if singletons:
-        batch.sql.run_rows("free_receipts", singletons)
-    return done
+class _Completions:
+    """The completions of a run that can go in one set.
+
+    Only what is said first of a job may go before its turn: the rest then meets what it would have met in order.
+    """
+
+    def __init__(self, batch: LibsqlBatch) -> None:
+        self._batch = batch
+        self._met: set[int] = set()
+        self._numbers: list[int] = []
+        self._told: dict[tuple[int, str, str], tuple[Queue, list[int]]] = {}
+        self._results: list[Row] = []
+        self._keyed: list[tuple[int, int]] = []
+
+    def take(self, command: commands.Settle) -> tuple[bytearray, list[int], list[Effect]]:
+        """Pick a command's completions: its states so far, the places of what is left, and the effects."""
+        staged, known = self._batch.staged, self._batch.known_running
+        started, ended, met, told = staged.started, staged.ended, self._met, self._told
+        states, rest = bytearray(len(command.items)), list[int]()
+        by_queue: dict[str, list[tuple[int, int, str, int]]] = {}
+        for index, item in enumerate(command.items):
+            number, token = item.number, item.token
+            running = started.get(token) or known.get(token)
+            if number in met or item.outcome != _COMPLETE or running is None or token in ended:
+                met.add(number)
+                rest.append(index)
+                continue
+            met.add(number)
+            its_number, created, queue, name, attempt, worker_id, began, traits = running
+            if its_number != number or created != item.created_ms:
+                rest.append(index)
+                continue
+            states[index] = _COMPLETED
+            ended.add(token)
+            self._numbers.append(number)
+            _, jobs = told.get((queue.id, name, worker_id)) or told.setdefault((queue.id, name, worker_id), (queue, []))
+            jobs += (number, created, attempt)
+            done = by_queue.get(queue.name)
+            if done is None:
+                done = by_queue[queue.name] = []
+            done.append((number, created, token, began))
+            if item.result:
+                self._results.append((number, item.result_content_type or None, item.result))
+            if traits:
+                self._keyed.append((number, traits))
+        return states, rest, [protocol.Completed(queue_name, jobs) for queue_name, jobs in by_queue.items()]
+
+    def write(self) -> None:
+        """Complete what was picked."""
+        if not self._numbers:
+            return
+        batch, sql = self._batch, self._batch.sql
+        sql.run_each("complete_jobs", self._numbers, batch.now_ms)
+        if batch.changed_rows() != len(self._numbers):
+            raise AssertionError("an attempt that memory knows does not run")
+        for (queue_id, name, worker_id), (queue, jobs) in self._told.items():
+            batch.log.add_run(
+                events.Kind.COMPLETED, queue.name, name, State.COMPLETED, State.ACTIVE, jobs, worker_id,
+                FinishReason.COMPLETED,
+            )  # fmt: skip
+            batch.count(queue_id, State.ACTIVE, -(len(jobs) // 3))
+            batch.count(queue_id, State.COMPLETED, len(jobs) // 3)
+        if self._results:
+            sql.run_rows("insert_results", self._results)
+        if retained := [(number,) for number, traits in self._keyed if not traits & rows.SINGLETON]:
+            sql.run_rows("date_receipts", retained, batch.now_ms)
+        if singletons := [(number,) for number, traits in self._keyed if traits & rows.SINGLETON]:
+            sql.run_rows("free_receipts", singletons)
 
 
-def _settle_rest(batch: LibsqlBatch, command: commands.Settle, done: Done) -> Applied:
-    states = bytearray(len(command.items))
+def _settle_rest(
+    batch: LibsqlBatch, command: commands.Settle, states: bytearray, rest: list[int], effects: list[Effect]
+) -> Applied:
     refused: list[Refused] = []
-    effects: list[Effect] = []
-    for index, item in enumerate(command.items):
-        completed = done.get(item.number)
-        if completed is not None and completed[0] is item:
-            # The same settlement may stand here twice: its second mention is a replay.
-            del done[item.number]
-            states[index] = State.COMPLETED
-            effects += completed[1]
-            continue
-        answer = _settle_one(batch, item, effects)
+    for index in rest:
+        answer = _settle_one(batch, command.items[index], effects)
         if isinstance(answer, Refused):
             refused.append(msgspec.structs.replace(answer, index=index))
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -37,26 +37,54 @@ class Sql:
     def run_rows(self, name: str, rows: Sequence[Row], *args: Scalar) -> list[Row]:
         """Run a statement over rows. Raises TypeError when the number of arguments or fields is wrong."""
         statement = self._known[name]
-        if len(args) != len(statement.params) or not rows or len(rows[0]) != len(statement.row):
+        if (
+            len(args) != len(statement.params)
+            or not rows
+            or len(rows[0]) != len(statement.row)
+            or statement.shape != "rows"
+        ):
             raise TypeError(f"{name} takes {len(statement.params)} arguments and rows of {len(statement.row)} fields")
         if not statement.blobs:
             return self.connection.execute(statement.text, (*args, _json(rows)))
         plain, blobs = _apart(rows, statement.blobs)
         return self.connection.execute(statement.text, (*args, _json(plain), blobs))
 
+    def run_each(self, name: str, values: Sequence[int | str], *args: Scalar) -> list[Row]:
+        """Run a statement over rows of one field. Raises TypeError when the number of arguments is wrong."""
+        return self._run_shaped(name, "each", values, args)
 
-def _json(rows: Sequence[Sequence[Scalar]]) -> str:
-    """The rows as one array. Raises Constraint for a text that would not come back as it went in."""
+    def run_pairs(self, name: str, pairs: Mapping[int, int] | Mapping[str, str], *args: Scalar) -> list[Row]:
+        """Run a statement over rows of two fields, the first one unique. Raises TypeError as above."""
+        return self._run_shaped(name, "pairs", pairs, args)
+
+    def _run_shaped(
+        self, name: str, shape: str, rows: Sequence[int | str] | Mapping[int, int] | Mapping[str, str], args: Row
+    ) -> list[Row]:
+        statement = self._known[name]
+        if len(args) != len(statement.params) or statement.shape != shape:
+            raise TypeError(f"{name} takes {len(statement.params)} arguments and rows as {statement.shape!r}")
+        return self.connection.execute(statement.text, (*args, _json(rows)))
+
+
+def _json(rows: object) -> str:
+    """The rows as one JSON text. Raises Constraint for a text that would not come back as it went in."""
     try:
         text = _encode(rows).decode()
     except UnicodeEncodeError as error:
         raise Constraint("text", "half of a surrogate pair in a text") from error
     if "\\u0000" in text:
-        for row in rows:
-            for field in row:
-                if type(field) is str:
-                    check_text(field)
+        _check_texts(rows)
     return text
+
+
+def _check_texts(rows: object) -> None:
+    if isinstance(rows, str):
+        check_text(rows)
+    elif isinstance(rows, Mapping):
+        _check_texts([*rows, *rows.values()])
+    elif isinstance(rows, Sequence):
+        for each in rows:
+            _check_texts(each)
 
 
 def _apart(rows: Sequence[Row], places: tuple[int, ...]) -> tuple[list[list[Scalar]], bytes]:

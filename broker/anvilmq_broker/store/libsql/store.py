@@ -14,7 +14,7 @@ from anvilmq_broker.domain.limits import Limits
 from anvilmq_broker.domain.state import State
 from anvilmq_broker.store import protocol
 from anvilmq_broker.store.libsql import exports, invariants, migrate, opening, queries, volume
-from anvilmq_broker.store.libsql.batch import LibsqlBatch, Queue, Staged
+from anvilmq_broker.store.libsql.batch import LibsqlBatch, Queue, Running, Staged
 from anvilmq_broker.store.libsql.sql import Sql
 from anvilmq_broker.store.libsql.upkeep import Upkeep
 
@@ -48,6 +48,7 @@ class LibsqlStore:
         self.queues: dict[str, Queue] = {}
         self.queue_names: dict[int, str] = {}
         self.count_by_id: dict[int, int] = {}
+        self.running: dict[str, Running] = {}
         self._data_dir = data_dir
         self._durability: Durability = durability
         self._lock_wait_s = lock_wait_s
@@ -119,11 +120,8 @@ class LibsqlStore:
         if sql.connection.in_transaction:
             raise RuntimeError("one batch at a time")
         try:
-            sql.connection.execute("BEGIN IMMEDIATE")
-            counters = (self._next_number, self._next_front, self._next_event)
-            if not sql.run("begin_batch", now_ms, *counters, self._epoch):
-                raise Fenced("another broker has started on this database since; this one must stop")
-            batch = LibsqlBatch(self, sql, now_ms, Staged(*counters, self._next_queue, {}, {}, {}))
+            self._begin(sql, now_ms)
+            batch = LibsqlBatch(self, sql, now_ms, self.fresh())
             if now_ms < self._now_ms:
                 batch.pull_line_down(self._now_ms)
             return batch
@@ -131,6 +129,20 @@ class LibsqlStore:
             with suppress(StoreError):
                 self.rolled_back()
             raise
+
+    def begin_again(self, now_ms: int) -> None:
+        """Drop what the open transaction has done, and begin it anew; called by the batch."""
+        self.rolled_back()
+        self._begin(self._open_sql(), now_ms)
+
+    def fresh(self) -> Staged:
+        """What is staged by a batch that has done nothing yet."""
+        return Staged(self._next_number, self._next_front, self._next_event, self._next_queue)
+
+    def _begin(self, sql: Sql, now_ms: int) -> None:
+        sql.connection.execute("BEGIN IMMEDIATE")
+        if not sql.run("begin_batch", now_ms, self._next_number, self._next_front, self._next_event, self._epoch):
+            raise Fenced("another broker has started on this database since; this one must stop")
 
     def committed(self, staged: Staged, now_ms: int) -> None:
         """Let memory follow the commit; called by the batch."""
@@ -142,6 +154,9 @@ class LibsqlStore:
             self._know(queue)
         for key, change in staged.counts.items():
             self.count_by_id[key] = max(0, self.count_by_id.get(key, 0) + change)
+        self.running.update(staged.started)
+        for token in staged.ended:
+            self.running.pop(token, None)
         for queue_id, at in staged.next_ready_at.items():
             self.queues[self.queue_names[queue_id]].next_ready_at = at
         self._upkeep.wrote(staged.bytes)
@@ -207,6 +222,7 @@ class LibsqlStore:
         for queue in kept.queues:
             self._know(queue)
         self.count_by_id = kept.counts
+        self.running = opening.running(sql, self.queues, self.queue_names)
         return opening.describe(sql, kept, self.counts())
 
     def _know(self, queue: Queue) -> None:

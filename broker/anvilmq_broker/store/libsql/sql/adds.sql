@@ -6,8 +6,26 @@ INSERT INTO jobs (id, created_ms, queue_id, name, state, priority, run_at, ready
 SELECT :id, :created_ms, :queue_id, :name, :state, :priority, :run_at, :ready_at, :ready_seq
 FROM rows WHERE true;
 
+-- name: insert_waiting_jobs_of_a_kind
+-- The same for jobs of one queue, name and priority that are claimable from now on.
+-- params: created_ms int, queue_id small, name text, priority small
+-- each: id int
+INSERT INTO jobs (id, created_ms, queue_id, name, state, priority, run_at, ready_at, ready_seq)
+SELECT :id, :created_ms, :queue_id, :name, 1, :priority, :created_ms, :created_ms, :id
+FROM rows WHERE true;
+
+-- name: insert_started_jobs_of_a_kind
+-- Jobs with default options, of one queue, name and priority, that met an idle worker: one write instead of two. place: the
+-- job's id, a space, the worker.
+-- params: created_ms int, queue_id small, name text, priority small
+-- pairs: token text, place text
+INSERT INTO jobs (id, created_ms, queue_id, name, state, priority, run_at, attempt, starts, token, worker_id, started_at)
+SELECT CAST(:place AS INTEGER), :created_ms, :queue_id, :name, 3, :priority, :created_ms, 1, 1, :token,
+    substr(:place, instr(:place, ' ') + 1), :created_ms
+FROM rows WHERE true;
+
 -- name: insert_started_jobs
--- Jobs with default options that met an idle worker: one write instead of two.
+-- The same for jobs of several kinds.
 -- params: created_ms int
 -- rows: id int, queue_id small, name text, priority small, token text, worker_id text
 INSERT INTO jobs (id, created_ms, queue_id, name, state, priority, run_at, attempt, starts, token, worker_id, started_at)
@@ -34,9 +52,12 @@ SELECT :id, :created_ms, :queue_id, :name, :state, :priority, :run_at, :ready_at
 FROM rows WHERE true;
 
 -- name: insert_bodies
--- Payloads without headers, labels, key or backoff of their own.
--- rows: job_id int, content_type text, data blob
-INSERT INTO job_bodies (job_id, content_type, data) SELECT :job_id, :content_type, :data
+-- Payloads of one type without headers, labels, key or backoff of their own. place: where in `data` the payload starts,
+-- times 2^26, and its length.
+-- params: content_type text, data blob
+-- pairs: job_id int, place int
+INSERT INTO job_bodies (job_id, content_type, data)
+SELECT :job_id, :content_type, substr(:data, :place >> 26, :place & 67108863)
 FROM rows WHERE true;
 
 -- name: insert_full_bodies

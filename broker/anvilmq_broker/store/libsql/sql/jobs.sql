@@ -90,7 +90,10 @@ WHERE j.queue_id = :queue_id AND j.state = :state AND j.id > :after ORDER BY j.i
 
 -- name: active_jobs
 -- At start: every attempt that was running.
-SELECT id, created_ms, token, queue_id, worker_id, claim_id, lease_ms, timeout_at, started_at, cancel_requested FROM jobs
+SELECT
+    id, created_ms, token, queue_id, worker_id, claim_id, lease_ms, timeout_at, started_at, cancel_requested, name, attempt,
+    traits
+FROM jobs
 WHERE state = 3 ORDER BY id;
 
 -- name: parked_jobs

@@ -10,8 +10,7 @@ ORDER BY priority, ready_at LIMIT 1;
 -- params: queue_id small, priority small, now_ms int, jobs small
 SELECT
     j.id, j.created_ms, j.name, j.state, j.attempt, j.max_attempts, j.lease_ms, j.attempt_timeout_ms, j.starts, j.stalled,
-    b.content_type, b.headers, b.labels, b.idempotency_key, p.progress, b.data, j.run_at, j.scheduler,
-    j.tick_ms
+    b.content_type, b.headers, b.labels, b.idempotency_key, p.progress, b.data, j.run_at, j.scheduler, j.tick_ms, j.traits
 FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id LEFT JOIN job_progress AS p ON p.job_id = j.id
 WHERE j.queue_id = :queue_id AND j.priority = :priority AND j.ready_at IS NOT NULL AND j.ready_at <= :now_ms
 ORDER BY j.ready_at, j.ready_seq LIMIT :jobs;
@@ -27,30 +26,29 @@ FROM jobs AS j INNER JOIN job_bodies AS b ON b.job_id = j.id LEFT JOIN job_progr
 WHERE j.claim_id IS NOT NULL AND j.claim_id = :claim_id AND j.worker_id = :worker_id ORDER BY j.id;
 
 -- name: start_jobs
--- Claimed jobs become active.
--- params: now_ms int
--- rows: id int, token text, worker_id text, claim_id text
+-- Claimed jobs become active. place: the job's id, a space, the worker.
+-- params: now_ms int, claim_id text
+-- pairs: token text, place text
 UPDATE jobs SET
     state = 3, ready_at = NULL, ready_seq = NULL, attempt = attempt + 1, starts = starts + 1, token = :token,
-    worker_id = :worker_id, claim_id = :claim_id, started_at = :now_ms,
+    worker_id = substr(:place, instr(:place, ' ') + 1), claim_id = :claim_id, started_at = :now_ms,
     timeout_at = CASE WHEN attempt_timeout_ms > 0 THEN :now_ms + attempt_timeout_ms END
 FROM rows
-WHERE jobs.id = :id AND jobs.state IN (1, 2) AND jobs.ready_at IS NOT NULL
-RETURNING jobs.id;
+WHERE jobs.id = CAST(:place AS INTEGER) AND jobs.state IN (1, 2) AND jobs.ready_at IS NOT NULL;
 
 -- name: complete_jobs
--- Completions of active jobs by token: all that have no retention of their own and are not to be cancelled. What does not
--- come back is examined singly.
+-- Completions of running attempts whose tokens memory has compared: jobs that have no retention of their own and are not to
+-- be cancelled. The statement `changed_rows` tells that memory was right.
 -- params: now_ms int
--- rows: id int, created_ms int, token text
+-- each: id int
 UPDATE jobs SET
     state = 5, token = NULL, claim_id = NULL, timeout_at = NULL, finished_at = :now_ms, finish_reason = 1,
-    last_token = :token, last_outcome = 1, last_answer = 5
-FROM rows
-WHERE jobs.id = :id AND jobs.created_ms = :created_ms AND jobs.token = :token AND jobs.state = 3 AND jobs.traits < 4
-AND jobs.cancel_requested = 0
-RETURNING
-    jobs.id, jobs.queue_id, jobs.name, jobs.created_ms, jobs.attempt, jobs.worker_id, jobs.started_at, jobs.traits;
+    last_token = token, last_outcome = 1, last_answer = 5
+WHERE id IN (SELECT :id FROM rows) AND state = 3 AND traits < 4 AND cancel_requested = 0;
+
+-- name: changed_rows
+-- How many rows the last statement has changed; cheaper than RETURNING when that is all one wants to know.
+SELECT changes();
 
 -- name: insert_results
 -- Values of completed jobs; an empty one has no row.
