@@ -172,7 +172,7 @@ def read_tokens(path: Path) -> dict[bytes, Caller]:
 def parse_tokens(text: str) -> dict[bytes, Caller]:
     """The callers of a text: a YAML list of {name, token or token_sha256, scopes: [{scope, queues}]}."""
     try:
-        raw: Any = yaml.safe_load(text)
+        raw = _load(text)
         entries = msgspec.convert(raw, list[_Entry])
     except yaml.YAMLError as error:
         # The parser's message quotes the line, which may hold a secret.
@@ -190,6 +190,15 @@ def parse_tokens(text: str) -> dict[bytes, Caller]:
             raise TokensInvalid(f"entries {callers[caller.digest].name!r} and {entry.name!r} have the same token")
         callers[caller.digest] = caller
     return callers
+
+
+def _load(text: str) -> Any:
+    """The value of a YAML text. Raises YAMLError, TokensInvalid."""
+    try:
+        return yaml.safe_load(text)
+    except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError, RecursionError):
+        # The parser lets through what making a value raises: a date that does not exist, an empty !!int, deep nesting.
+        raise TokensInvalid("has text that is no value of its kind, such as a date that does not exist") from None
 
 
 def _caller(entry: _Entry) -> Caller:

@@ -92,6 +92,9 @@ def test_without_authentication_everyone_may_do_everything() -> None:
     ("text", "says"),
     [
         ("{", "is not YAML at line"),
+        ("- {name: 2026-13-45}", "no value of its kind"),
+        ("- {name: !!int ''}", "no value of its kind"),
+        ("[" * 5_000, "no value of its kind"),
         ("a: b", "Expected `array`"),
         ("- {name: a}", "scopes"),
         ("- {name: a, scopes: [], token: x, extra: 1}", "extra"),
@@ -141,8 +144,9 @@ def test_a_file_that_has_become_unusable_leaves_the_old_tokens_in_force(tmp_path
     path = tmp_path / "tokens.yaml"
     write(path, "one")
     tokens = TokensFile(path)
-    path.write_text("{")
-    tokens.reload_if_changed(lambda: pytest.fail("nothing has changed"))
+    for text in ("{", "- {name: 2026-13-45}"):
+        path.write_text(text)
+        tokens.reload_if_changed(lambda: pytest.fail("nothing has changed"))
     path.unlink()
     tokens.reload_if_changed(lambda: pytest.fail("nothing has changed"))
     assert tokens.authenticate(bearer("one")).name == "a"
