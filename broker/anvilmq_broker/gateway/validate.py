@@ -91,6 +91,8 @@ def json_text(value: str, field: str, limit: int) -> str:
         msgspec.json.decode(value, type=msgspec.Raw)
     except msgspec.DecodeError:
         raise invalid(field, "must be one JSON text") from None
+    except RecursionError:
+        raise invalid(field, "is nested too deeply for a JSON text that others can read") from None
     return value
 
 

@@ -125,6 +125,7 @@ SETTLEMENTS: list[tuple[str, worker_service_pb2.Settlement, worker_service_pb2.S
     ("reason", settlement(outcome=3, reason="r" * KIB), settlement(outcome=3, reason="r" * (KIB + 1))),
     ("error.details_json", error(details_json='"' + "x" * (16 * KIB - 2) + '"'), error(details_json='"' + "x" * 16 * KIB + '"')),
     ("error.details_json", error(details_json="{}"), error(details_json="{")),
+    ("error.details_json", error(details_json="[[]]"), error(details_json="[" * 6_000 + "]" * 6_000)),
     ("error.message", error(message="m"), error(message="m\0")),
     ("job_id", settlement(), settlement(job_id="")),
     ("lease_token", settlement(lease_token="t" * 64), settlement(lease_token="")),
@@ -158,7 +159,7 @@ def test_progress_is_one_json_text_of_at_most_64_kib() -> None:
 
     largest = '"' + "x" * (64 * KIB - 2) + '"'
     assert mapping.progress(report(largest)).progress_json == largest
-    for text in (largest[:-1] + 'x"', "", "{", "1 2", '"\0"'):
+    for text in (largest[:-1] + 'x"', "", "{", "1 2", '"\0"', "[" * 60_000, "[" * 30_000 + "]" * 30_000):
         with pytest.raises(Rejected):
             mapping.progress(report(text))
 
