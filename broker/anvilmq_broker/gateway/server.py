@@ -123,6 +123,17 @@ class _GrpcWire:
     def __init__(self, context: Context) -> None:
         self._context = context
 
+    async def greet(self) -> None:
+        """Send the head of the answer by itself.
+
+        Left to the first message, it would travel twice, and gRPC refuse the status, when a call ends with that
+        message still on its way.
+        """
+        try:
+            await self._context.send_initial_metadata(())
+        except Exception as error:
+            raise Broken from error
+
     async def read(self) -> bytes | None:
         """The client's next message."""
         try:
@@ -189,6 +200,7 @@ class _OneRequest(_GrpcWire):
 
 async def _serve(gateway: Gateway, path: str, wire: _GrpcWire, context: Context) -> None:
     try:
+        await wire.greet()
         await gateway.stream(path, wire, _metadata(context))
     except Failure as failure:
         await _abort(context, failure)
