@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -80,3 +80,13 @@ class Ending(msgspec.Struct, frozen=True, eq=False):
     size: int = 0
     error: BaseException | None = None
     is_final: bool = False
+
+
+COMPLETED: Final = wire.Settlement(outcome=wire.SETTLE_OUTCOME_COMPLETE)
+"""The most frequent settlement, shared by all attempts without a result: told by identity, and never to be changed.
+
+The outbox puts the ids in; all other settlements have them.
+"""
+
+DONE: Final = Ending(COMPLETED, is_final=True)
+"""The end of those attempts."""

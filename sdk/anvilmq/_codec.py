@@ -42,6 +42,9 @@ def decode(data: bytes, content_type: str, type_: type[T], codec: Codec | None =
     type_: any type that msgspec decodes, a pydantic model, `bytes` (as they are, whatever the content type), or Any.
     PayloadInvalid says where it does not fit.
     """
+    if not content_type and codec is None and type_ is not bytes:
+        # The most frequent case, past what cannot concern it.
+        return cast("T", _decode_json(data or b"null", type_))
     if codec is not None:
         try:
             data, content_type = codec.decode(data, content_type)

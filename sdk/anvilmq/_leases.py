@@ -64,17 +64,15 @@ class LeaseTable(Generic[Owner]):
     def add(self, job_id: str, token: str, lease_ms: int, timeout_ms: int, owner: Owner, now: float) -> Lease[Owner]:
         """Take in a delivery read at `now`. timeout_ms: longest time of the attempt, 0 = no limit."""
         lease_s = lease_ms / 1000
-        lease = Lease(
-            job_id=job_id,
-            token=token,
-            lease_s=lease_s,
-            owner=owner,
-            expires_at=now + lease_s * (1 - MARGIN),
-            renew_at=now + lease_s * RENEW_AT,
-            times_out_at=now + timeout_ms / 1000 if timeout_ms else math.inf,
-        )
+        renew_at = now + lease_s * RENEW_AT
+        times_out_at = now + timeout_ms / 1000 if timeout_ms else math.inf
+        # By position, and no min(): both cost more than the rest.
+        lease = Lease(job_id, token, lease_s, owner, now + lease_s * (1 - MARGIN), renew_at, times_out_at)
         self._leases[token] = lease
-        self.next_at = min(self.next_at, lease.renew_at, lease.times_out_at)
+        if renew_at < self.next_at:
+            self.next_at = renew_at
+        if times_out_at < self.next_at:
+            self.next_at = times_out_at
         return lease
 
     def find(self, token: str) -> Lease[Owner] | None:

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from anvilmq import context
-from anvilmq._attempts import Ending
+from anvilmq._attempts import DONE, Ending
 from anvilmq_proto.v1 import worker_service_pb2 as wire
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class AttemptLog:
 
     def ended(self, attempt: Attempt, ending: Ending, run_s: float | None) -> None:
         """See Observer."""
+        if ending is DONE:
+            return
         if ending.settlement is None:
             _log.warning("attempt_interrupted: %s: %s", _name(attempt), attempt.cause, extra=_fields(attempt))
         elif ending.settlement.outcome == wire.SETTLE_OUTCOME_FAIL:

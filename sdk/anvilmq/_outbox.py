@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from anvilmq._attempts import Attempt
+from anvilmq._attempts import COMPLETED, Attempt
 from anvilmq._leases import Lease
 from anvilmq_proto.v1 import types_pb2 as types
 from anvilmq_proto.v1 import worker_service_pb2 as wire
@@ -35,6 +35,7 @@ _ENTRY_BYTES: Final = 192
 """Upper estimate of what an item takes beside its payload: ids, token, tags, lengths."""
 
 
+_COMPLETE: Final = wire.SETTLE_OUTCOME_COMPLETE
 Renewing = tuple[int, Sequence[Lease[Attempt]]]
 """The `seq` of a renewal and its leases; none, if the frame renews nothing."""
 
@@ -84,8 +85,9 @@ class Outbox:
     def settle(self, said: Said) -> None:
         """End an attempt. Its gathered progress and lines leave before."""
         self._settlements.append(said)
-        report = self._reports.pop(said.lease.token, None)
-        if report is not None and self._unreported.pop(report.token, None) is not None:
+        if not self._reports or (report := self._reports.pop(said.lease.token, None)) is None:
+            return
+        if self._unreported.pop(report.token, None) is not None:
             self._last_words.append(report)
 
     def report_progress(self, job_id: str, token: str, progress_json: str) -> None:
@@ -186,7 +188,13 @@ class Outbox:
             room -= size
         self._seq += 1
         frame.settle.seq = self._seq
-        frame.settle.settlements.extend([said.settlement for said in batch])
+        put = frame.settle.settlements
+        for said in batch:
+            if said.settlement is COMPLETED:
+                lease = said.lease
+                put.add(job_id=lease.job_id, lease_token=lease.token, outcome=_COMPLETE)
+            else:
+                put.append(said.settlement)
         self._unanswered[self._seq] = (now, batch)
         return room
 

@@ -64,14 +64,15 @@ class Slots:
         """Prefetched jobs."""
         return len(self._waiting)
 
-    def offer(self, attempt: Attempt) -> bool:
-        """Give a new attempt a slot; False: all are in use, and it waits its turn."""
+    def offer(self, attempts: Sequence[Attempt]) -> Sequence[Attempt]:
+        """Give new attempts slots, in order. Those that got one; when all are in use, the rest waits its turn."""
         with self._lock:
-            if len(self._running) < self.slots:
-                self._running.add(attempt)
-                return True
-            self._waiting.append(attempt)
-            return False
+            free = self.slots - len(self._running)
+            if free < len(attempts):
+                self._waiting.extend(attempts[free:])
+                attempts = attempts[:free]
+            self._running.update(attempts)
+            return attempts
 
     def free(self, attempt: Attempt, run_s: float | None) -> Attempt | None:
         """The attempt ended after `run_s` (None: its handler never started); returns the one that has its slot now."""

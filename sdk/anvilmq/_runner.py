@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from anvilmq import _codec, context, errors, outcomes
-from anvilmq._attempts import Attempt, Ending
+from anvilmq._attempts import DONE, Attempt, Ending
 from anvilmq.context import Job
 from anvilmq_proto.v1 import types_pb2 as types
 from anvilmq_proto.v1 import worker_service_pb2 as wire
@@ -110,18 +110,22 @@ class Runner:
     def _returned(self, attempt: Attempt, value: object) -> Ending:
         if (cause := attempt.cause) is not None and cause.lease_is_dead:
             return Ending(None)
-        settlement = wire.Settlement(
-            job_id=attempt.job_id, lease_token=attempt.token, outcome=wire.SETTLE_OUTCOME_COMPLETE
-        )
         if value is None:
-            return Ending(settlement, is_final=True)
+            return DONE
         if inspect.iscoroutine(value):
             value.close()
             raise TypeError(f"{attempt.definition.name} is a plain function, but returned a coroutine nobody awaited")
         try:
-            settlement.result, settlement.result_content_type = result, _ = _codec.encode(value, self._codec)
+            result, content_type = _codec.encode(value, self._codec)
         except errors.PayloadInvalid as error:
             return fail(attempt, error, non_retryable=True)
+        settlement = wire.Settlement(
+            job_id=attempt.job_id,
+            lease_token=attempt.token,
+            outcome=wire.SETTLE_OUTCOME_COMPLETE,
+            result=result,
+            result_content_type=content_type,
+        )
         return Ending(settlement, size=len(result), is_final=True)
 
     def _raised(self, attempt: Attempt, error: BaseException) -> Ending:

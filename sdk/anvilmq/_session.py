@@ -53,7 +53,7 @@ class Listener(Protocol):
     """Who works on what the session brings. Called on the I/O loop; must not wait."""
 
     def received(self, deliveries: Sequence[wire.Delivery], now: float) -> None:
-        """New attempts; each is to be given to `Session.hold` at once."""
+        """New attempts; each is to be put into `Session.leases` at once."""
 
     def interrupted(self, attempt: Attempt, cause: Cause, text: str) -> None:
         """Stop the attempt. Unless the cause says that the lease is dead, it is still to be settled."""
@@ -102,6 +102,7 @@ class Session:
         self.reconnect = Reconnect(chance)
         self.leases_lost = 0
         self.leases: LeaseTable[Attempt] = LeaseTable()
+        """Kept until they are settled or lost."""
         self.round_trip_s = 0.0
         """Mean time from a settlement to its answer; 0 until known."""
         self._io = io
@@ -161,18 +162,6 @@ class Session:
     def unsettled(self) -> int:
         """Settlements the broker has not answered."""
         return self._outbox.unsettled + len(self._postponed) + len(self._said)
-
-    def hold(self, attempt: Attempt) -> None:
-        """Keep the lease of a new attempt until it is settled or lost."""
-        delivery = attempt.delivery
-        self.leases.add(
-            attempt.job_id,
-            attempt.token,
-            delivery.lease_ms,
-            delivery.attempt_timeout_ms,
-            attempt,
-            attempt.received_at,
-        )
 
     def wake(self) -> None:
         """Something may have become sayable, such as credit."""
@@ -316,10 +305,14 @@ class Session:
         link.wake.set()
 
     def _on_deliveries(self, deliveries: Sequence[wire.Delivery], now: float) -> None:
-        for delivery in deliveries:
-            slots = self._pools.get(delivery.pool)
-            if slots is not None and slots.open_credit:
-                slots.open_credit -= 1
+        pools = self._pools
+        if len(pools) == 1:
+            (slots,) = pools.values()
+            slots.open_credit = max(0, slots.open_credit - len(deliveries))
+        else:
+            for delivery in deliveries:
+                if (found := pools.get(delivery.pool)) is not None and found.open_credit:
+                    found.open_credit -= 1
         self._listener.received(deliveries, now)
         self._arm()
 
@@ -330,12 +323,13 @@ class Session:
         sent_at, settled = entry
         trip_s = now - sent_at
         self.round_trip_s += (trip_s - self.round_trip_s) * (_ROUND_TRIP_WEIGHT if self.round_trip_s else 1)
-        refusals = {error.index: error for error in answer.errors}
+        refusals = {error.index: error for error in answer.errors} if answer.errors else {}
+        drop = self.leases.drop
         for index, said in enumerate(settled):
             if index in refusals:
                 self._on_refused(said, refusals[index])
             else:
-                self.leases.drop(said.lease.token)
+                drop(said.lease.token)
         if not self.unsettled:
             self._all_settled.set()
 
@@ -390,7 +384,7 @@ class Session:
         self.wake()
 
     def _take_said(self) -> None:
-        said = self._said
+        said, begin, settle = self._said, self.leases.settle, self._outbox.settle
         while said:
             item = said.popleft()
             if not isinstance(item, tuple):
@@ -398,8 +392,8 @@ class Session:
                 continue
             attempt, ending = item
             settlement = ending.settlement
-            if settlement is not None and (lease := self.leases.settle(attempt.token)) is not None:
-                self._outbox.settle(Said(lease, settlement, ending.size))
+            if settlement is not None and (lease := begin(attempt.token)) is not None:
+                settle(Said(lease, settlement, ending.size))
 
     def _put_progress(self, attempt: Attempt, progress_json: str) -> None:
         if self._runs(attempt):

@@ -5,6 +5,7 @@ JobRef is a job that is run elsewhere; JobDef one that this app has the handler 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import typing
@@ -192,7 +193,7 @@ class JobDef(JobRef[A, R]):
         self.__module__ = getattr(fn, "__module__", self.__module__)
         self.__wrapped__ = fn
 
-    @property
+    @functools.cached_property
     def payload_type(self) -> type[A]:
         """The annotation of the handler's second parameter; Any without one. TypeError when it has no meaning."""
         return cast("type[A]", self._annotation(self._args_name))

@@ -40,12 +40,11 @@ class Bench:
     def attempts(self, handler: Handler, *tokens: str) -> list[Attempt]:
         """Attempts of that handler, those with a slot; the rest waits for one."""
         definition = self._app.registry.find("images", handler.__name__) or self._app.job(queue="images")(handler)
-        made = []
+        made: list[Attempt] = []
         for token in tokens:
             it = delivery(token)
             attempt = Attempt(it, cast("Any", definition), self.slots, cast("Any", None), it.job_id, token, 0.0)
-            if self.slots.offer(attempt):
-                made.append(attempt)
+            made += self.slots.offer([attempt])
         return made
 
     async def run(self, *attempts: Attempt) -> None:

@@ -67,7 +67,7 @@ class Bench:
             token=it.lease_token,
             received_at=0.0,
         )
-        self.slots.offer(attempt)
+        self.slots.offer([attempt])
         return attempt
 
     async def run(self, attempt: Attempt) -> Ending:

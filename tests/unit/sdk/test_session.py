@@ -46,8 +46,8 @@ class Recorder:
                 received_at=now,
             )
             self.attempts[attempt.token] = attempt
-            self.session.hold(attempt)
-            self.slots.offer(attempt)
+            self.session.leases.add(it.job_id, it.lease_token, it.lease_ms, it.attempt_timeout_ms, attempt, now)
+            self.slots.offer([attempt])
 
     def interrupted(self, attempt: Attempt, cause: Cause, text: str) -> None:
         self.interrupts.append((attempt.token, cause))

@@ -20,7 +20,7 @@ def attempt(slots: Slots, token: str = "t", received_at: float = 0.0) -> Attempt
 def filled(slots: Slots, count: int) -> list[Attempt]:
     attempts = [attempt(slots, f"t{number}") for number in range(count)]
     for it in attempts:
-        slots.offer(it)
+        slots.offer([it])
     return attempts
 
 
@@ -101,8 +101,8 @@ def test_what_waits_too_long_can_be_taken_out_and_pauses_the_prefetch() -> None:
     slots.free(attempt(slots), 0.0001)
     filled(slots, 1)
     old, new = attempt(slots, "old", 1.0), attempt(slots, "new", 2.0)
-    slots.offer(old)
-    slots.offer(new)
+    slots.offer([old])
+    slots.offer([new])
     assert slots.withdraw_older(1.5) == [old]
     assert slots.waiting == 1
     slots.withdraw_all()
