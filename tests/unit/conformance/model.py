@@ -174,7 +174,8 @@ def plain(value: Any) -> Any:
         case protocol.Opening():
             at = {queue: max(at, value.now_ms) for queue, at in value.queues.items() if at is not None}
             lists = {
-                name: sorted(map(plain, getattr(value, name)), key=repr) for name in ("leases", "parked", "expires")
+                name: sorted(map(plain, getattr(value, name)), key=repr)
+                for name in ("leases", "parked", "expires", "ticks")
             }
             return (value.now_ms, at, lists, value.counts)
     if isinstance(value, msgspec.Struct):

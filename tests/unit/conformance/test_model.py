@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, stateful
 
 from tests.support.rules import rule
 from tests.unit.conformance.model import StoreMachine
+from tests.unit.conformance.model_schedulers import SchedulerMachine
 
 RUNS: Final = int(os.environ.get("ANVILMQ_MODEL_RUNS", "200"))
 SEED: Final = int(os.environ.get("ANVILMQ_MODEL_SEED", "0"))
@@ -22,6 +23,18 @@ STEPS: Final = 60
 @rule("8")
 @pytest.mark.timeout(300 + RUNS)
 def test_no_history_tells_the_default_store_from_its_specification() -> None:
+    play(StoreMachine)
+
+
+@rule("6.2")
+@rule("6.7")
+@pytest.mark.timeout(300 + RUNS)
+def test_no_history_of_definitions_does_either() -> None:
+    play(SchedulerMachine)
+
+
+def play(machine: type[stateful.RuleBasedStateMachine]) -> None:
+    """Play random histories to both stores."""
     print(f"seed {SEED}, {RUNS} histories of at most {STEPS} steps")
     settings = hypothesis.settings(
         max_examples=RUNS,
@@ -31,4 +44,4 @@ def test_no_history_tells_the_default_store_from_its_specification() -> None:
         print_blob=True,
         suppress_health_check=list(HealthCheck),
     )
-    stateful.run_state_machine_as_test(hypothesis.seed(SEED)(StoreMachine), settings=settings)
+    stateful.run_state_machine_as_test(hypothesis.seed(SEED)(machine), settings=settings)

@@ -129,7 +129,8 @@ def _trigger(batch: MemoryBatch, command: commands.TriggerScheduler, take_slot: 
         return commands.TriggeredScheduler(earlier[0], existing=True), []
     if (refused := _refuse_run(batch, kept.it)) is not None:
         return refused, []
-    effects: list[Effect] = []
+    assert kept.it.spec.job is not None
+    effects: list[Effect] = [protocol.Added(kept.it.spec.job.queue, 1, source="scheduler")]
     run = _run(batch, kept, batch.now_ms, take_slot, effects)
     if command.run_key:
         store.triggers.put(place, (run, batch.now_ms))
@@ -139,13 +140,15 @@ def _trigger(batch: MemoryBatch, command: commands.TriggerScheduler, take_slot: 
 
 def _fire_due(batch: MemoryBatch, command: commands.FireDue, take_slot: TakeSlot) -> list[Effect]:
     effects: list[Effect] = []
-    told = protocol.Ticked([])
+    told, first = protocol.Ticked([]), batch.store.numbers["job"]
     by_uid = {it.it.uid: it for it in batch.store.schedulers.values()}
     for uid in command.uids:
         if (kept := by_uid.get(uid)) is not None:
             told = _fire(batch, kept, command.serving_since_ms, take_slot, effects, told)
     if told != protocol.Ticked([]):
         effects.append(told)
+    made = [batch.store.jobs[number].job.queue for number in range(first, batch.store.numbers["job"])]
+    effects += [protocol.Added(queue, made.count(queue), source="scheduler") for queue in dict.fromkeys(made)]
     return effects
 
 
@@ -207,9 +210,7 @@ def _run(
     batch: MemoryBatch, kept: Definition, tick: int, take_slot: TakeSlot, effects: list[Effect]
 ) -> commands.JobRef:
     assert kept.it.spec.job is not None
-    made = batch.make_run(kept.it.spec.job, job.Origin(kept.number, kept.it.name, tick), take_slot, effects)
-    effects.append(protocol.Added(kept.it.spec.job.queue, 1, source="scheduler"))
-    return made
+    return batch.make_run(kept.it.spec.job, job.Origin(kept.number, kept.it.name, tick), take_slot, effects)
 
 
 def _target(spec: commands.SchedulerSpec) -> tuple[str, str]:
