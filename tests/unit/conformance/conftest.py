@@ -16,6 +16,7 @@ from tests.support.clock import FakeClock
 from tests.support.socket_engine import SocketEngine
 from tests.support.store_driver import StoreDriver
 from tests.unit.conformance.lab import Lab
+from tests.unit.conformance.scheduling import Schedules
 
 OpenStore = Callable[[], protocol.Store]
 
@@ -76,3 +77,9 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path, chance: SeededChance) ->
             return InprocEngine(store, clock, held=True)
 
         yield Lab(open_store, make_engine)
+
+
+@pytest.fixture
+def schedules(store: StoreDriver) -> Schedules:
+    """The definitions of the started store."""
+    return Schedules(store)
