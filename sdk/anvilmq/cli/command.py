@@ -235,12 +235,25 @@ def told(error: AnvilError) -> str:
         return text.replace(error.variable, _FLAGS.get(error.variable, error.variable), 1)
     if not isinstance(error, CallError):
         return text
-    if isinstance(error, Unavailable) and not error.reason:
-        address, _, cause = text.partition(": ")
-        cause = cause.rpartition(": ")[2] or "unavailable"
-        text = f"no broker answers at {address} ({cause}); start one with `anvilmq dev`, or name another with --url"
+    if error.reason == "TOKEN_MISSING":
+        text = "the broker wants a token; name its file with --token-file, or set ANVILMQ_TOKEN"
+    elif isinstance(error, Unavailable) and not error.reason:
+        text = _unreached(*text.split(": ", 1))
     fields = "; ".join(_field_told(path, problem) for path, problem in error.fields.items() if path)
     return " ".join(part for part in (fields or text, f"({error.reason})" if error.reason else "") if part)
+
+
+def _unreached(address: str, cause: str = "") -> str:
+    """Why no broker answers there, of which gRPC tells the history, and what to do."""
+    cause = cause.removesuffix(": OK").rstrip("]")
+    last = cause.rpartition(": ")[2] or "unavailable"
+    if "CERTIFICATE_VERIFY_FAILED" in cause:
+        return f"the certificate of {address} is not trusted ({last}); name its authority with --ca-file"
+    if "WRONG_VERSION_NUMBER" in cause:
+        return f"{address} does not speak TLS; name it anvilmq://{address}"
+    if last == "Socket closed":
+        return f"{address} closed the connection; if it speaks TLS, name it anvilmqs://{address}"
+    return f"no broker answers at {address} ({last}); start one with `anvilmq dev`, or name another with --url"
 
 
 def _field_told(path: str, problem: str) -> str:

@@ -45,7 +45,7 @@ MEANINGS: Final[dict[int, str]] = {
     FAILED: "failed: the job under `--wait`, a line that was refused",
     USAGE: "the command, or a value in it, is not valid",
     NOT_FOUND: "there is no such thing",
-    CONFLICT: "it exists already, or its state does not allow it",
+    CONFLICT: "it exists already, its state does not allow it, or this version cannot do it",
     UNREACHABLE: "the broker cannot be reached, or it took too long",
     DENIED: "the token is missing, not valid, or lacks a scope",
     REFUSED: "refused for load or limits; try again later",

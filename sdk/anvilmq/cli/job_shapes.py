@@ -191,7 +191,7 @@ _REASONS: Final[dict[int, str]] = {
     types.WAIT_REASON_CONCURRENCY: "the queue runs as many jobs as it may",
     types.WAIT_REASON_DELAY: "it is not due",
     types.WAIT_REASON_CHILDREN: "{children} of its children have not ended, such as {job}",
-    types.WAIT_REASON_NO_WORKER: "no worker has asked for jobs of this queue; start one for it",
+    types.WAIT_REASON_NO_WORKER: "no worker has asked for jobs of this queue (start one for it)",
     types.WAIT_REASON_NEXT: "nothing holds it, {ahead} before it; it starts when a worker has a free slot",
     types.WAIT_REASON_DEDUPLICATION: "job {job} with its deduplication id is active",
 }

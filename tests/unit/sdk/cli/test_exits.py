@@ -84,3 +84,28 @@ def test_without_a_broker_the_version_of_the_client_is_told_and_the_exit_code_is
     assert "no broker answers at localhost:50051 (Connection refused)" in shown.err
     alone = shell.run("version", "--client")
     assert (alone.code, alone.out, alone.err) == (0, shown.out, "")
+
+
+@pytest.mark.parametrize(
+    ("cause", "told_as"),
+    [
+        ("failed: UNKNOWN: ipv4:10.0.0.1:1: CERTIFICATE_VERIFY_FAILED: self signed certificate: OK", "(self signed"),
+        (
+            "failed: UNKNOWN: ipv4:10.0.0.1:1: WRONG_VERSION_NUMBER: Invalid context: OK",
+            "does not speak TLS; name it anvilmq",
+        ),
+        ("failed: UNAVAILABLE: ipv4:10.0.0.1:1: Socket closed", "if it speaks TLS, name it anvilmqs://b:1"),
+        ("errors: [field: Domain name not found]", "no broker answers at b:1 (Domain name not found);"),
+        ("failed: Connection refused", "no broker answers at b:1 (Connection refused);"),
+    ],
+)
+def test_a_broker_that_cannot_be_reached_is_told_with_the_remedy(cause: str, told_as: str) -> None:
+    assert told_as in told(errors.Unavailable(f"b:1: {cause}"))
+
+
+def test_a_missing_token_is_told_with_the_option_that_names_it(shell: Shell) -> None:
+    shell.broker.answer("GetJob", errors.from_code(16, "send the metadata", reason="TOKEN_MISSING"))
+    shown = shell.run("job", "get", "j1")
+    assert shown.code == 6
+    assert "--token-file" in shown.err
+    assert "metadata" not in shown.err
