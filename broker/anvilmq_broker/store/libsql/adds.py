@@ -20,7 +20,7 @@ from anvilmq_broker.store.libsql.inserts import Inserts, Kind
 from anvilmq_broker.store.protocol import Applied, Effect
 
 if TYPE_CHECKING:
-    from anvilmq_broker.store.libsql.batch import LibsqlBatch
+    from anvilmq_broker.store.libsql.batch import Answered, LibsqlBatch
 
 _pack_answer = msgspec.msgpack.Encoder().encode
 _unpack_answer = msgspec.msgpack.Decoder(commands.AddedJobs).decode
@@ -46,17 +46,18 @@ class Writer:
         self._inserts = Inserts(batch)
         self._receipts: dict[ReceiptKey, receipt.Receipt] = {}
         self._receipt_rows: dict[ReceiptKey, Row] = {}
-        self._producers: dict[str, tuple[int, bytes]] = {}
-        self._answered: dict[str, tuple[int, commands.AddedJobs]] = {}
+        self._answered: dict[str, Answered] = {}
+        self._new_answers: dict[str, Answered] = {}
         self._made: dict[int, int] = {}
         self._keyed = False
 
     def look_up(self, group: list[commands.AddJobs]) -> None:
         """Read in one statement each the producers and the receipts that the run names."""
         sql, now = self._batch.sql, self._batch.now_ms
-        if producers := {command.producer_id for command in group if command.producer_id}:
-            for producer, seq, answer in sql.run_rows("get_producers", [(name,) for name in producers]):
-                self._producers[producer] = (seq, answer)
+        named = {command.producer_id for command in group if command.producer_id}
+        if unknown := [name for name in named if self._batch.known_producer(name) is None]:
+            for producer, seq, answer in sql.run_each("get_producers", unknown):
+                self._answered[producer] = (seq, _unpack_answer(answer))
         keyed = [new for command in group for new in command.jobs if new.key]
         self._keyed = bool(keyed)
         places = {
@@ -85,7 +86,7 @@ class Writer:
             earlier = [_with_state(entry, first, states) for entry in earlier]
         answer = commands.AddedJobs(first, self._batch.now_ms, earlier, refused)
         if command.producer_id:
-            self._answered[command.producer_id] = (command.seq, answer)
+            self._answered[command.producer_id] = self._new_answers[command.producer_id] = (command.seq, answer)
         self._tell_added(news, earlier, command, effects)
         return Applied(msgspec.structs.replace(answer, states=states), effects)
 
@@ -106,22 +107,27 @@ class Writer:
         self._inserts.flush()
         if self._receipt_rows:
             sql.run_rows("put_receipts", list(self._receipt_rows.values()), now)
-        if self._answered:
-            kept = [(name, seq, _pack_answer(answer)) for name, (seq, answer) in self._answered.items()]
+        if self._new_answers:
+            kept = [(name, seq, _pack_answer(answer)) for name, (seq, answer) in self._new_answers.items()]
             sql.run_rows("put_producers", kept, now)
+            self._batch.staged.producers |= {
+                # A long answer is not worth its room in memory.
+                name: None if it[1].earlier or it[1].refused else it
+                for name, it in self._new_answers.items()
+            }
         self._receipt_rows.clear()
-        self._answered.clear()
+        self._new_answers.clear()
 
     # ------------------------------------------------------------------------------------------- deciding
 
     def _kept_answer(self, command: commands.AddJobs) -> commands.AddedJobs | Refused | None:
         producer = command.producer_id
-        known = self._answered.get(producer) or self._producers.get(producer)
+        known = self._answered.get(producer) or self._batch.known_producer(producer)
         if known is None or command.seq > known[0]:
             return None
         seq, answer = known
         if command.seq == seq:
-            return answer if isinstance(answer, commands.AddedJobs) else _unpack_answer(answer)
+            return answer
         return refusals.sequence_stale(command.producer_id, command.seq, seq)
 
     def _decide(

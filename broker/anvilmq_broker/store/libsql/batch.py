@@ -46,10 +46,15 @@ Running = tuple[int, int, Queue, str, int, str, int, int]
 """An attempt: job's number and created_ms, queue, name, attempt, worker_id, started_ms, traits."""
 
 
+Answered = tuple[int, commands.AddedJobs]
+"""A producer's newest frame: its seq, and what it was answered."""
+
+
 class Staged(msgspec.Struct):
     """Memory as it will be after the commit. new: queues made in the batch. counts: changes by count id.
 
     started: by token, attempts begun in the batch that a set may complete. ended: tokens that it may not, any more.
+    producers: seq and answer of their newest frames; None: not to be remembered.
     bytes: a guess at what the commit adds to the WAL.
     """
 
@@ -62,6 +67,7 @@ class Staged(msgspec.Struct):
     counts: dict[int, int] = {}
     started: dict[str, Running] = {}
     ended: set[str] = set()
+    producers: dict[str, Answered | None] = {}
     bytes: int = 0
 
     def take_front(self) -> int:
@@ -78,6 +84,7 @@ class Staged(msgspec.Struct):
             counts=dict(self.counts),
             started=dict(self.started),
             ended=set(self.ended),
+            producers=dict(self.producers),
         )
 
     def restore(self, kept: Staged) -> None:
@@ -142,7 +149,7 @@ class LibsqlBatch:
             self.sql.run("insert_events", self.staged.next_event, self.now_ms, self.log.count, _pack(self.log.runs))
             self.staged.next_event += self.log.count
         if changed := [key for key, change in self.staged.counts.items() if change]:
-            self.sql.run_rows("set_counts", [(key, self._counted(key)) for key in changed])
+            self.sql.run_pairs("set_counts", {key: self._counted(key) for key in changed})
         if self.staged.next_front != self._first_front or self._deleted:
             # The next batch would write them as well; but the number of a job that is gone again is in no table.
             self.sql.run("set_counters", self.staged.next_number, self.staged.next_front)
@@ -247,6 +254,11 @@ class LibsqlBatch:
     def known_running(self) -> dict[str, Running]:
         """By token: committed attempts whose completion follows from their row alone; not those staged as ended."""
         return self._store.running
+
+    def known_producer(self, name: str) -> Answered | None:
+        """The producer's newest frame, if memory has it."""
+        staged = self.staged.producers
+        return staged[name] if name in staged else self._store.producers.get(name)
 
     def changed_rows(self) -> int:
         """How many rows the statement just run has changed."""

@@ -37,6 +37,8 @@ def _prune_one(batch: LibsqlBatch, limit: int) -> commands.Pruned:
         left -= len(found)
         if gone := found[: len(found) - (not left)]:
             batch.sql.run_rows(delete, gone)
+            if delete == "delete_producers":
+                batch.staged.producers |= dict.fromkeys(row[0] for row in gone)
     return commands.Pruned(min(len(jobs), limit), limit - max(left - 1, 0), left == 0)
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from anvilmq_broker.domain import commands
 from anvilmq_broker.domain.errors import Fenced, StoreError
@@ -14,10 +14,12 @@ from anvilmq_broker.domain.limits import Limits
 from anvilmq_broker.domain.state import State
 from anvilmq_broker.store import protocol
 from anvilmq_broker.store.libsql import exports, invariants, migrate, opening, queries, volume
-from anvilmq_broker.store.libsql.batch import LibsqlBatch, Queue, Running, Staged
+from anvilmq_broker.store.libsql.batch import Answered, LibsqlBatch, Queue, Running, Staged
 from anvilmq_broker.store.libsql.sql import Sql
 from anvilmq_broker.store.libsql.upkeep import Upkeep
 
+PRODUCERS_KNOWN: Final = 4_096
+"""Producers whose newest frame is kept in memory; of others its row is read."""
 Durability = Literal["full", "relaxed"]
 
 
@@ -49,6 +51,7 @@ class LibsqlStore:
         self.queue_names: dict[int, str] = {}
         self.count_by_id: dict[int, int] = {}
         self.running: dict[str, Running] = {}
+        self.producers: dict[str, Answered] = {}
         self._data_dir = data_dir
         self._durability: Durability = durability
         self._lock_wait_s = lock_wait_s
@@ -157,9 +160,20 @@ class LibsqlStore:
         self.running.update(staged.started)
         for token in staged.ended:
             self.running.pop(token, None)
+        self._remember_producers(staged.producers)
         for queue_id, at in staged.next_ready_at.items():
             self.queues[self.queue_names[queue_id]].next_ready_at = at
         self._upkeep.wrote(staged.bytes)
+
+    def _remember_producers(self, answered: dict[str, Answered | None]) -> None:
+        known = self.producers
+        for name, answer in answered.items():
+            known.pop(name, None)
+            if answer is not None:
+                known[name] = answer
+        while len(known) > PRODUCERS_KNOWN:
+            # The one that was silent longest.
+            del known[next(iter(known))]
 
     def rolled_back(self) -> None:
         """Drop the open transaction; called by the batch."""

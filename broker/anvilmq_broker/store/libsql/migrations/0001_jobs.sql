@@ -137,8 +137,6 @@ CREATE INDEX jobs_by_state ON jobs (queue_id, state, id);
 -- next
 CREATE INDEX jobs_expiring ON jobs (expires_at) WHERE expires_at IS NOT NULL AND starts = 0 AND state IN (1, 2, 4);
 -- next
-CREATE INDEX jobs_active ON jobs (id) WHERE state = 3;
--- next
 CREATE INDEX jobs_claims ON jobs (claim_id, worker_id) WHERE claim_id IS NOT NULL;
 -- next
 CREATE INDEX jobs_parked ON jobs (run_at) WHERE state = 2 AND ready_at IS NULL AND group_id IS NULL;

@@ -69,7 +69,7 @@ FROM rows WHERE true;
 
 -- name: get_producers
 -- The producers' last answered frames.
--- rows: producer_id text
+-- each: producer_id text
 SELECT producer_id, seq, answer FROM producers WHERE producer_id IN (SELECT :producer_id FROM rows);
 
 -- name: put_producers

@@ -31,7 +31,7 @@ INSERT INTO events (first, at_ms, transitions, body) VALUES (:first, :at_ms, :tr
 -- name: set_counts
 -- Jobs by queue and state; id is queue_id * 16 + state. Whole values, not changes: a CHECK is asked before the conflict is
 -- seen, and would refuse a change below 0.
--- rows: id int, jobs int
+-- pairs: id int, jobs int
 INSERT INTO counts (id, jobs) SELECT :id, :jobs
 FROM rows WHERE true
 ON CONFLICT (id) DO UPDATE SET jobs = excluded.jobs;

@@ -5,8 +5,8 @@ SELECT count(*) FROM (
 );
 
 -- name: structural_active_without_token
--- Running jobs that nobody could settle; found in the partial index of running ones.
-SELECT count(*) FROM jobs WHERE state = 3 AND token IS NULL;
+-- Running jobs that nobody could settle; found in the index of states.
+SELECT count(*) FROM queues AS q CROSS JOIN jobs AS j WHERE j.queue_id = q.id AND j.state = 3 AND j.token IS NULL;
 
 -- name: structural_edge_without_job
 -- Edges whose job is gone; foreign keys should make it impossible.

@@ -91,10 +91,10 @@ WHERE j.queue_id = :queue_id AND j.state = :state AND j.id > :after ORDER BY j.i
 -- name: active_jobs
 -- At start: every attempt that was running.
 SELECT
-    id, created_ms, token, queue_id, worker_id, claim_id, lease_ms, timeout_at, started_at, cancel_requested, name, attempt,
-    traits
-FROM jobs
-WHERE state = 3 ORDER BY id;
+    j.id, j.created_ms, j.token, j.queue_id, j.worker_id, j.claim_id, j.lease_ms, j.timeout_at, j.started_at,
+    j.cancel_requested, j.name, j.attempt, j.traits
+FROM queues AS q CROSS JOIN jobs AS j
+WHERE j.queue_id = q.id AND j.state = 3 ORDER BY q.id, j.id;
 
 -- name: parked_jobs
 -- At start: released jobs that wait out of the line.
