@@ -27,7 +27,7 @@ TIMINGS: Final = (
     {"cron": "no expression"},
     {"cron": "0 0 * * *", "time_zone": "Atlantis/Gone"},
 )
-BOUNDS: Final = (
+BOUNDS: Final[tuple[dict[str, Any], ...]] = (
     {},
     {},
     {"limit": 1},
@@ -49,7 +49,7 @@ WHEN: Final = (
 """How late a timer is looked at, and for how long the broker has served by then, in ms."""
 
 
-def a_spec(timing: dict[str, Any], bounds: dict[str, int], **fields: Any) -> commands.SchedulerSpec:
+def a_spec(timing: dict[str, Any], bounds: dict[str, Any], **fields: Any) -> commands.SchedulerSpec:
     """A definition's content."""
     return commands.SchedulerSpec(**timing, **bounds, **fields)
 
@@ -172,7 +172,9 @@ class SchedulerMachine(StoreMachine):
             ]
             assert plain(seen[0]) == plain(seen[1])
             self._changed = True
-            after = next(one.outcome.next for one in seen[0] if isinstance(one, protocol.Applied))
+            outcome = next(one.outcome for one in seen[0] if isinstance(one, protocol.Applied))
+            assert isinstance(outcome, commands.Reanchored)
+            after = outcome.next
             if not after:
                 return
 
