@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +27,7 @@ class TlsFiles(msgspec.Struct, frozen=True):
 
 
 class TlsInvalid(Exception):
-    """The files cannot be read; the message names the variable."""
+    """The files cannot be read, or do not fit together; the message names the variable."""
 
 
 def credentials(files: TlsFiles) -> grpc.ServerCredentials:
@@ -73,4 +74,14 @@ class _Reloading:
         files = self._files
         pair = (files.key.read_bytes(), files.cert.read_bytes())
         roots = files.client_ca.read_bytes() if files.client_ca is not None else None
+        _check(files)
         return grpc.ssl_server_certificate_configuration([pair], root_certificates=roots)
+
+
+def _check(files: TlsFiles) -> None:
+    """Raise SSLError, an OSError, for what is no certificate with its key: gRPC takes it, and fails every handshake."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # Without a password a key that wants one would ask for it on the terminal.
+    context.load_cert_chain(files.cert, files.key, password="")
+    if files.client_ca is not None:
+        context.load_verify_locations(files.client_ca)

@@ -81,3 +81,12 @@ async def test_with_a_client_ca_only_its_clients_get_in(tmp_path: Path) -> None:
 def test_files_that_are_missing_name_the_settings(tmp_path: Path) -> None:
     with pytest.raises(TlsInvalid, match="ANVILMQ_TLS_CERT_FILE"):
         credentials(files(tmp_path))
+
+
+@pytest.mark.parametrize("wrong", ["broker.crt", "broker.key", "client.crt"])
+def test_files_that_hold_no_certificate_or_key_name_the_settings(tmp_path: Path, wrong: str) -> None:
+    make_certificate(tmp_path, "broker")
+    make_certificate(tmp_path, "client")
+    (tmp_path / wrong).write_text("neither")
+    with pytest.raises(TlsInvalid, match="ANVILMQ_TLS_CERT_FILE"):
+        credentials(files(tmp_path, tmp_path / "client.crt"))
