@@ -30,6 +30,9 @@ class BulkResult(Generic[R]):
         self._refs: list[Any] = []
         self._answers: list[Added | Exception] = []
 
+    def __repr__(self) -> str:
+        return f"<bulk of {len(self)} jobs, {len(self.errors)} refused>"
+
     def __len__(self) -> int:
         return len(self._answers)
 

@@ -74,7 +74,7 @@ class Rejected:
         self._file.write(f"{json.dumps(kept, ensure_ascii=False)}\n")
         self._count += 1
         if self._count <= _TOLD:
-            place = f"{told['field']}: " if told["field"] else ""
+            place = _place(told)
             self._cli.terminal.error(f"line {line.number}: {place}{told['message']} ({told['reason']})")
         elif self._count == _TOLD + 1:
             self._cli.terminal.error(f"more lines are refused; {self.path} has them all")
@@ -207,7 +207,7 @@ class LineFault(Exception):
 
     def __init__(self, line: Line, error: errors.CallError | specs.LineProblem) -> None:
         told = _told(error)
-        place = f"{told['field']}: " if told["field"] else ""
+        place = _place(told)
         super().__init__(f"line {line.number}: {place}{told['message']} ({told['reason']}); nothing was added")
         self.error = error
 
@@ -216,6 +216,12 @@ def _told(error: errors.CallError | specs.LineProblem) -> dict[str, str]:
     if isinstance(error, specs.LineProblem):
         return {"reason": "INVALID_LINE", "field": error.field, "message": str(error)}
     return {"reason": error.reason, "field": next(iter(error.fields), ""), "message": error.message}
+
+
+def _place(told: dict[str, str]) -> str:
+    """The field, before a message that does not begin with it by itself."""
+    place = f"{told['field']}: " if told["field"] else ""
+    return "" if told["message"].startswith(place) else place
 
 
 async def load(cli: Cli, loader: Loader, source: Source, progress: Progress) -> None:

@@ -61,6 +61,7 @@ async def test_each_item_has_its_answer(world: World) -> None:
     done = await world.app.add_bulk(specs(world, b"a", b"b", b"c"))
     assert done.ids == ["job-1", "", "earlier"]
     assert done.existing == 1
+    assert repr(done) == "<bulk of 3 jobs, 1 refused>"
     assert [(index, error.fields) for index, error in done.errors.items()] == [(1, {"priority": "no"})]
     assert done[2].existing
     for look in (lambda: done[1], done.raise_for_errors, lambda: list(done)):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from anvilmq import errors
-from anvilmq.cli import loading
+from anvilmq.cli import loading, sources
 from anvilmq_proto.v1 import job_service_pb2 as jobs
 from anvilmq_proto.v1 import types_pb2 as types
 from tests.support.rules import rule
@@ -289,3 +289,8 @@ def test_a_file_that_cannot_be_read_is_told(shell: Shell, tmp_path: Path) -> Non
         shown = shell.run("load", "mail", where)
         assert shown.code == 2
         assert shown.err.startswith(f"error: FILE: {where} cannot be read: ")
+
+
+def test_a_field_that_the_message_begins_with_is_not_told_twice() -> None:
+    refused = errors.from_code(3, "priority: -1 is too small", reason="INVALID_FIELD", fields={"priority": "too small"})
+    assert str(loading.LineFault(sources.Line(2, b"{}"), refused)).startswith("line 2: priority: -1 is too small (")
