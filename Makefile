@@ -89,6 +89,7 @@ $(BIN)/uv: $(BIN)/python
 		else $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); fi
 
 $(STAMP): requirements.lock pyproject.toml | $(BIN)/uv
+	@echo "installing what requirements.lock names into $(VENV)"
 	@$(UV) pip sync --quiet --require-hashes requirements.lock
 	@$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
