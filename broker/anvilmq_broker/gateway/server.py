@@ -8,10 +8,12 @@ from typing import Any, Final, NoReturn
 
 import grpc
 import msgspec
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from google.protobuf.message import DecodeError
+from grpc_health.v1 import health, health_pb2
 
-from anvilmq_broker.gateway import limits, tls
+from anvilmq_broker.gateway import limits, status, tls
 from anvilmq_broker.gateway.methods import METHODS, SERVICES, Method
+from anvilmq_broker.gateway.refusals import malformed
 from anvilmq_broker.gateway.rpc import Gateway
 from anvilmq_broker.gateway.status import Failure
 from anvilmq_broker.gateway.wire import Broken
@@ -69,8 +71,7 @@ class Server:
     async def start(self) -> int:
         """Listen, and answer the port. Raises BindFailed, tls.TlsInvalid."""
         server = grpc.aio.server(options=OPTIONS, maximum_concurrent_rpcs=None)
-        server.add_generic_rpc_handlers((_Handlers(self._gateway),))
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        server.add_generic_rpc_handlers((_Handlers(self._gateway), _health_handlers(self._health)))
         port = self._bind(server)
         await self._health.set("", _SERVING)
         await self.serving(False)
@@ -207,6 +208,29 @@ async def _serve(gateway: Gateway, path: str, wire: _GrpcWire, context: Context)
     except Broken:
         # The client is gone; whatever the call ends with, nobody reads it.
         return
+
+
+def _health_handlers(servicer: Any) -> grpc.GenericRpcHandler:
+    """grpc.health.v1, whose own handlers answer UNKNOWN to bytes that are no request, and print a traceback."""
+
+    def parsed(answer: Callable[..., Awaitable[Any]], label: str) -> Callable[[bytes, Any], Awaitable[Any]]:
+        async def call(data: bytes, context: Any) -> Any:
+            try:
+                request = health_pb2.HealthCheckRequest.FromString(data)
+            except DecodeError:
+                await _abort(context, status.failure(malformed(label).refused))
+            return await answer(request, context)
+
+        return call
+
+    written: Any = health_pb2.HealthCheckResponse.SerializeToString
+    check: Any = grpc.unary_unary_rpc_method_handler(
+        parsed(servicer.Check, "Health/Check"), response_serializer=written
+    )
+    watch: Any = grpc.unary_stream_rpc_method_handler(
+        parsed(servicer.Watch, "Health/Watch"), response_serializer=written
+    )
+    return grpc.method_handlers_generic_handler(health.SERVICE_NAME, {"Check": check, "Watch": watch})
 
 
 def _metadata(context: Context) -> dict[str, str]:

@@ -37,6 +37,17 @@ async def test_bytes_that_are_no_message_get_a_code_and_a_reason_from_every_call
             assert reason_of(caught.value) == "MALFORMED_MESSAGE", path
 
 
+@rule("7")
+@pytest.mark.parametrize("method", ["Check", "Watch"])
+async def test_bytes_that_are_no_question_after_health_get_a_code_and_a_reason(method: str) -> None:
+    async with serving() as broker, broker.channel() as channel:
+        asked: Any = channel.unary_stream(f"/grpc.health.v1.Health/{method}")
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await asked(b"\xff\xff", timeout=20).read()
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert reason_of(caught.value) == "MALFORMED_MESSAGE"
+
+
 async def send_garbage(channel: Any, method: Method) -> None:
     """Call the method with bytes that are no message of it."""
     if method.client_streaming:
