@@ -20,6 +20,7 @@ from anvilmq_broker.domain.state import CatchUp
 MOST_LIVE_RUNS: Final = 1_000
 """Ticks of one definition that fire in one turn besides those caught up; what is more waits for the next turn."""
 _MOST_TIMINGS: Final = 16_384
+_ANSWERS_KEPT: Final = 4
 _OWN_PROBLEMS: Final = ("SCHEDULE_INVALID", "TIME_ZONE_UNKNOWN")
 
 
@@ -64,7 +65,8 @@ class Plan(msgspec.Struct, frozen=True):
 
 def timing(spec: commands.SchedulerSpec) -> schedule.Timing:
     """The timing of a spec, parsed once. Raises schedule.Invalid."""
-    return _timing(spec.cron, spec.time_zone, spec.every_ms, spec.offset_ms)
+    found = _asked(spec)
+    return found.when if isinstance(found, _Remembering) else found
 
 
 def content_hash(spec: commands.SchedulerSpec, suspended: bool) -> str:
@@ -103,7 +105,7 @@ def next_tick(it: Scheduler, after_ms: int) -> int | None:
     spec = it.spec
     if it.suspended or _is_spent(it):
         return None
-    found = _later(timing(spec), max(after_ms, it.anchor_ms, spec.start_at_ms - 1))
+    found = _later(_asked(spec), max(after_ms, it.anchor_ms, spec.start_at_ms - 1))
     return None if found is None or (spec.end_at_ms and found > spec.end_at_ms) else found
 
 
@@ -120,7 +122,7 @@ def due_ms(it: Scheduler) -> int | None:
     if it.next_tick_ms is None:
         return None
     try:
-        return _due_ms(it, timing(it.spec), it.next_tick_ms)
+        return _due_ms(it, _asked(it.spec), it.next_tick_ms)
     except schedule.Invalid:
         return it.next_tick_ms
 
@@ -150,7 +152,7 @@ def plan(it: Scheduler, now_ms: int, serving_since_ms: int) -> Plan:
     if it.next_tick_ms is None or it.suspended:
         return Plan([], replace(it, next_tick_ms=None))
     try:
-        return _plan(it, timing(it.spec), it.next_tick_ms, now_ms, serving_since_ms)
+        return _plan(it, _asked(it.spec), it.next_tick_ms, now_ms, serving_since_ms)
     except schedule.Invalid as error:
         return Plan([], _stopped(it, error))
 
@@ -223,10 +225,41 @@ def _walk(when: schedule.Timing, after_ms: int, until_ms: int, most: int) -> lis
 # ----------------------------------------------------------------------------------------------- inside
 
 
+def _asked(spec: commands.SchedulerSpec) -> schedule.Timing:
+    return _timing(spec.cron, spec.time_zone, spec.every_ms, spec.offset_ms)
+
+
 @lru_cache(maxsize=_MOST_TIMINGS)
 def _timing(cron: str, time_zone: str, every_ms: int, offset_ms: int) -> schedule.Timing:
     # Kept, as parsing costs more than the rest of a turn, and many definitions share an expression.
-    return schedule.parse_cron(cron, time_zone) if cron else schedule.parse_every(every_ms, offset_ms)
+    return _Remembering(schedule.parse_cron(cron, time_zone)) if cron else schedule.parse_every(every_ms, offset_ms)
+
+
+class _Remembering:
+    """A timing that knows its last answers: at a full minute all definitions of one expression ask it the same."""
+
+    __slots__ = ("_lasts", "_nexts", "count", "when")
+
+    def __init__(self, when: schedule.Cron) -> None:
+        self.when = when
+        self._nexts: dict[int, int | None] = {}
+        self._lasts: dict[tuple[int, int], int | None] = {}
+        self.count = when.count
+
+    def next_after(self, after_ms: int) -> int | None:
+        if after_ms not in self._nexts:
+            if len(self._nexts) == _ANSWERS_KEPT:
+                self._nexts.clear()
+            self._nexts[after_ms] = self.when.next_after(after_ms)
+        return self._nexts[after_ms]
+
+    def last_until(self, until_ms: int, after_ms: int) -> int | None:
+        asked = (until_ms, after_ms)
+        if asked not in self._lasts:
+            if len(self._lasts) == _ANSWERS_KEPT:
+                self._lasts.clear()
+            self._lasts[asked] = self.when.last_until(until_ms, after_ms)
+        return self._lasts[asked]
 
 
 def _later(when: schedule.Timing, after_ms: int) -> int | None:

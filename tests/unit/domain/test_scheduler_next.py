@@ -71,7 +71,7 @@ def test_a_schedule_that_does_not_move_on_stops_alone_instead_of_spinning(monkey
             return after_ms
 
     it = made(every_ms=1_000)
-    monkeypatch.setattr(scheduler, "timing", lambda _: Stuck(1_000))
+    monkeypatch.setattr(scheduler, "_asked", lambda _: Stuck(1_000))
     plan = scheduler.plan(it, it.next_tick_ms or 0, 0)
     assert (plan.ticks, plan.after.next_tick_ms, plan.after.problem_reason) == ([], None, "SCHEDULE_INVALID")
     assert "is not later" in plan.after.problem_message
