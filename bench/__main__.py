@@ -11,7 +11,7 @@ from types import ModuleType
 
 from bench import machine, report
 
-_MODULES = {"store": "store_cost", "p1": "p1", "p2": "p2", "p3": "p3", "p4": "p4", "p6": "p6"}
+_MODULES = {"store": "store_cost"} | {name: name for name in ("p1", "p2", "p3", "p4", "p6", "p8", "p9")}
 
 
 def main() -> int:

@@ -96,6 +96,13 @@ class Broker:
         lines = self._get("/metrics").splitlines()
         return sum(int(float(line.rsplit(" ", 1)[1])) for line in lines if all(part in line for part in wanted))
 
+    def commits(self) -> int:
+        """Batches committed so far, from its metrics."""
+        lines = self._get("/metrics").splitlines()
+        return sum(
+            int(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("anvilmq_store_commit_seconds_count")
+        )
+
     def pids(self) -> dict[int, str]:
         """Each process of the broker with its part: supervisor, engine, gateway."""
         assert self._process is not None

@@ -124,8 +124,16 @@ def folder(under: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def measure(load: Load, under: Path | None, *, during: Callable[[Broker], Any] | None = None) -> Outcome:
-    """One run on a fresh broker. during: called once after `go`, for profilers.
+def measure(
+    load: Load,
+    under: Path | None,
+    *,
+    before: Callable[[Broker], Any] | None = None,
+    during: Callable[[Broker], Any] | None = None,
+    after: Callable[[Broker], Any] | None = None,
+) -> Outcome:
+    """One run on a fresh broker. before: called when all clients are ready; during: once after `go`, for profilers;
+    after: at the end, while the broker still serves.
 
     Raises RuntimeError when a process fails or nothing moves for a minute, AssertionError when a job was lost,
     handled twice, or is not completed.
@@ -133,7 +141,13 @@ def measure(load: Load, under: Path | None, *, during: Callable[[Broker], Any] |
     with folder(under) as place, ExitStack() as stack:
         flush = machine.flush_us(place)
         broker = stack.enter_context(Broker(place, gateways=load.gateways))
-        return _Run(load, place, broker, flush, stack).measure(during)
+        run = _Run(load, place, broker, flush, stack)
+        if before is not None:
+            before(broker)
+        outcome = run.measure(during)
+        if after is not None:
+            after(broker)
+        return outcome
 
 
 class _Run:
