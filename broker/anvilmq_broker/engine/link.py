@@ -7,6 +7,7 @@ numbers its answer; 0 = no answer is wanted, and stands on every notice. The eng
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import struct
 from collections.abc import Callable
@@ -52,6 +53,12 @@ class Broker(Protocol):
 
         Cancelling the wait does not undo the command, but what a Claim started meanwhile goes back uncounted.
         Raises EngineLost.
+        """
+
+    def ask(self, command: commands.Command) -> asyncio.Future[commands.Outcome]:
+        """`submit` for streams: a future instead of a task, of the outcome, or of EngineLost.
+
+        Commands, and messages of `attach`, reach the engine in the order of these calls.
         """
 
     async def query(self, query: commands.Query) -> commands.Answer:

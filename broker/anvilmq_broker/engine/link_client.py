@@ -18,7 +18,12 @@ from anvilmq_broker.engine import link
 OVERLOADED_RETRY_AFTER_MS: Final = 200
 MAX_UNANSWERED_ADD_BYTES: Final = link.MAX_UNANSWERED_BYTES * 3 // 4
 """Adds are refused first: what runs must be able to end."""
-_NEVER_REFUSED: Final = (commands.Settle, commands.Renew, commands.Report, commands.Reap)
+_NEVER_REFUSED: Final = frozenset({commands.Settle, commands.Renew, commands.Report, commands.Reap})
+_OVERLOADED: Final = errors.Refused(
+    "OVERLOADED",
+    "too much is unanswered; try again after the given time",
+    retry_after_ms=OVERLOADED_RETRY_AFTER_MS,
+)
 _HELLO_TIMEOUT_S: Final = 10.0
 
 OnNotice = Callable[[commands.Notice], None]
@@ -50,13 +55,15 @@ class FramedBroker:
 
     async def submit(self, command: commands.Command | commands.DrainWorker) -> commands.Outcome:
         """The outcome, after the commit."""
-        kind = type(command)
-        is_add = kind is commands.AddJobs
-        return cast("commands.Outcome", await self._ask(command, is_add, kind in _NEVER_REFUSED))
+        return cast("commands.Outcome", await self._answer_of(self._ask(command)))
+
+    def ask(self, command: commands.Command) -> asyncio.Future[commands.Outcome]:
+        """A future of the outcome."""
+        return cast("asyncio.Future[commands.Outcome]", self._ask(command)[1])
 
     async def query(self, query: commands.Query) -> commands.Answer:
         """Committed state only."""
-        return cast("commands.Answer", await self._ask(query, False, False))
+        return cast("commands.Answer", await self._answer_of(self._ask(query)))
 
     def attach(self, message: commands.SessionMessage, on_notice: OnNotice | None = None) -> None:
         """Send a session's message; OpenSession brings the receiver of its notices."""
@@ -82,25 +89,31 @@ class FramedBroker:
             self._drop()
             raise
 
-    async def _ask(self, message: link.Message, is_add: bool, always: bool) -> link.Reply:
-        if self.lost.done():
-            raise link.EngineLost("the engine is gone")
+    def _ask(self, message: link.Message) -> tuple[int, asyncio.Future[link.Reply]]:
+        """The number of the call, and the future of its answer."""
         number, self._next_call = self._next_call, self._next_call + 1
+        future: asyncio.Future[link.Reply] = self._loop.create_future()
+        if self.lost.done():
+            future.set_exception(link.EngineLost("the engine is gone"))
+            return number, future
         try:
             frame = link.encode(number, message)
         except link.FrameTooLarge as error:
-            return errors.Refused("BATCH_TOO_LARGE", f"{error}; send less at once", metadata={"unit": "bytes"})
-        size = len(frame)
-        if not always and self._overloaded(size, is_add):
-            return errors.Refused(
-                "OVERLOADED",
-                "too much is unanswered; try again after the given time",
-                retry_after_ms=OVERLOADED_RETRY_AFTER_MS,
-            )
-        future: asyncio.Future[link.Reply] = self._loop.create_future()
+            told = f"{error}; send less at once"
+            future.set_result(errors.Refused("BATCH_TOO_LARGE", told, metadata={"unit": "bytes"}))
+            return number, future
+        kind, size = type(message), len(frame)
+        is_add = kind is commands.AddJobs
+        if kind not in _NEVER_REFUSED and self._overloaded(size, is_add):
+            future.set_result(_OVERLOADED)
+            return number, future
         self._calls[number] = _Call(future, size, is_add)
         self._unanswered[is_add] += size
         self._write(frame)
+        return number, future
+
+    async def _answer_of(self, asked: tuple[int, asyncio.Future[link.Reply]]) -> link.Reply:
+        number, future = asked
         try:
             return await future
         except asyncio.CancelledError:

@@ -6,17 +6,30 @@ import asyncio
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
 from google.protobuf.message import DecodeError
 
+from anvilmq_broker.domain import commands
+from anvilmq_broker.domain.errors import Refused
+from anvilmq_broker.engine.link import EngineLost
 from anvilmq_broker.gateway import status
-from anvilmq_broker.gateway.context import Call, Context
-from anvilmq_broker.gateway.refusals import draining, malformed
+from anvilmq_broker.gateway.context import Call, Context, expected
+from anvilmq_broker.gateway.refusals import Rejected, draining, malformed, not_ready
 from anvilmq_broker.gateway.services import jobs
 from anvilmq_broker.gateway.wire import Wire
 from anvilmq_proto.v1 import job_service_pb2 as pb
 
 AHEAD: Final = 64
 """Requests that are read without having been answered."""
+
+
+class _Asked(msgspec.Struct):
+    """A request on its way. refused: it is answered without the engine; outcome: else."""
+
+    batch: jobs.Batch | None = None
+    outcome: asyncio.Future[commands.Outcome] | None = None
+    refused: jobs.BatchRefused | None = None
+    error: Rejected | None = None
 
 
 class AddStream:
@@ -29,7 +42,7 @@ class AddStream:
         self._context = context
         self._call = call
         self._wire = wire
-        self._open: asyncio.Queue[asyncio.Task[pb.AddJobStreamResponse] | None] = asyncio.Queue()
+        self._open: asyncio.Queue[_Asked | None] = asyncio.Queue()
         self._room = asyncio.Semaphore(AHEAD)
         self._reading: asyncio.Task[None] | None = None
         self._leaving = False
@@ -60,27 +73,44 @@ class AddStream:
         try:
             while (message := await self._wire.read()) is not None:
                 await self._room.acquire()
-                self._open.put_nowait(asyncio.create_task(self._answer(message)))
+                self._open.put_nowait(self._ask(message))
         finally:
             self._open.put_nowait(None)
 
     async def _write(self) -> None:
-        while (task := await self._open.get()) is not None:
-            response = await task
+        while (asked := await self._open.get()) is not None:
+            response = await self._answer(asked)
             await self._wire.write(response.SerializeToString())
             self._room.release()
 
-    async def _answer(self, message: bytes) -> pb.AddJobStreamResponse:
-        response = pb.AddJobStreamResponse()
+    def _ask(self, message: bytes) -> _Asked:
+        """Hand a request to the engine. What it cannot be asked is told when its turn comes."""
         try:
-            request = pb.AddJobStreamRequest.FromString(message)
+            batch = jobs.prepare(self._context, self._call, pb.AddJobStreamRequest.FromString(message), len(message))
+            outcome = None if batch.command is None else self._context.broker.ask(batch.command)
+            return _Asked(batch, outcome)
+        except jobs.BatchRefused as refused:
+            return _Asked(refused=refused)
         except DecodeError:
-            raise malformed("JobService/AddJobStream") from None
-        try:
-            batch = jobs.prepare(self._context, self._call, request, len(message))
-            jobs.fill(response, batch, await jobs.send(self._context, batch))
-        except jobs.BatchRefused as error:
-            response.refused.CopyFrom(status.item_error(error.refused, error.index or 0))
+            return _Asked(error=malformed("JobService/AddJobStream"))
+        except Rejected as error:
+            return _Asked(error=error)
+
+    async def _answer(self, asked: _Asked) -> pb.AddJobStreamResponse:
+        response, batch, refused = pb.AddJobStreamResponse(), asked.batch, asked.refused
+        if asked.error is not None:
+            raise asked.error
+        if batch is not None:
+            try:
+                outcome = commands.AddedJobs(0, 0) if asked.outcome is None else await asked.outcome
+            except EngineLost:
+                raise not_ready() from None
+            if isinstance(outcome, Refused):
+                refused = jobs.refusal(batch, outcome)
+            else:
+                jobs.fill(response, batch, expected(outcome, commands.AddedJobs))
+        if refused is not None:
+            response.refused.CopyFrom(status.item_error(refused.refused, refused.index or 0))
         return response
 
     async def _abandon(self, *tasks: asyncio.Task[None]) -> None:
@@ -88,11 +118,11 @@ class AddStream:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        left = [answer for answer in self._taken() if answer is not None]
-        for answer in left:
-            answer.cancel()
+        left = [asked.outcome for asked in self._taken() if asked is not None and asked.outcome is not None]
+        for outcome in left:
+            outcome.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
-    def _taken(self) -> Iterator[asyncio.Task[pb.AddJobStreamResponse] | None]:
+    def _taken(self) -> Iterator[_Asked | None]:
         while not self._open.empty():
             yield self._open.get_nowait()

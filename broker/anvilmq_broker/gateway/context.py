@@ -15,6 +15,7 @@ from anvilmq_broker.domain.errors import Refused
 from anvilmq_broker.engine.link import Broker, EngineLost
 from anvilmq_broker.gateway.auth import Caller
 from anvilmq_broker.gateway.limits import Limits
+from anvilmq_broker.gateway.mapping import Shapes
 from anvilmq_broker.gateway.paging import Pages
 from anvilmq_broker.gateway.refusals import Rejected, draining, not_ready, page_token_invalid
 
@@ -78,6 +79,8 @@ class Context:
         self.identity = identity
         self.limits = limits
         self.ping_every_ms = ping_every_ms
+        self.shapes: Shapes = {}
+        """Shapes of jobs that were checked."""
         self._broker: Broker | None = None
         self._pages: Pages | None = None
         self._sessions = 0
@@ -125,7 +128,7 @@ class Context:
             outcome = await self.broker.submit(command)
         except EngineLost:
             raise not_ready() from None
-        return _expected(outcome, kind)
+        return expected(outcome, kind)
 
     async def long_poll(self, answer: Coroutine[Any, Any, T]) -> T:
         """What may take long; when the broker leaves meanwhile, it is given up. Raises Rejected DRAINING then."""
@@ -152,10 +155,11 @@ class Context:
             answer = await self.broker.query(query)
         except EngineLost:
             raise not_ready() from None
-        return _expected(answer, kind)
+        return expected(answer, kind)
 
 
-def _expected(outcome: object, kind: type[T]) -> T:
+def expected(outcome: object, kind: type[T]) -> T:
+    """The outcome, which is a `kind`. Raises Rejected for a refusal."""
     if isinstance(outcome, kind):
         return outcome
     assert isinstance(outcome, Refused), outcome

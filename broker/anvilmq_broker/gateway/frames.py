@@ -8,6 +8,7 @@ from typing import Final
 
 from anvilmq_broker.domain import commands
 from anvilmq_broker.gateway import limits, mapping
+from anvilmq_broker.gateway.deliveries import Deliveries
 from anvilmq_proto.v1 import worker_service_pb2 as pb
 
 _DELIVERY_BYTES: Final = 1_024
@@ -42,6 +43,7 @@ class Outbox:
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
+        self._encoder = Deliveries()
         self._may_speak = False
         self._opened: pb.WorkResponse.Opened | None = None
         self._settled: deque[pb.SettleJobsResponse] = deque()
@@ -105,24 +107,25 @@ class Outbox:
         self._deliveries.clear()
         return left
 
-    def next_frame(self) -> tuple[pb.WorkResponse, list[commands.Delivery]]:
-        """The next frame, and the deliveries in it. Call only while there is something."""
+    def next_frame(self) -> tuple[bytes, list[commands.Delivery]]:
+        """The next frame, encoded, and the deliveries in it. Call only while there is something."""
         frame = pb.WorkResponse()
         if self._opened is not None:
             frame.opened.CopyFrom(self._opened)
             self._opened = None
-            return frame, []
+            return frame.SerializeToString(), []
         room = self._take_settled(frame, self.max_bytes)
-        sent = self._take_deliveries(frame, room)
+        sent, encoded = self._take_deliveries(room, frame)
         if self._renewed:
             frame.renewed.CopyFrom(self._renewed.popleft())
-        if self._deliveries or self._settled:
-            # What follows speaks of deliveries that are still to come.
-            return frame, sent
-        count = min(len(self._interrupts), _MAX_INTERRUPTS)
-        mapping.put_interrupts(frame.interrupts, [self._interrupts.popleft() for _ in range(count)])
-        self._take_rest(frame)
-        return frame, sent
+        if not self._deliveries and not self._settled:
+            # What follows speaks of deliveries that are in here, or have left.
+            if self._interrupts:
+                count = min(len(self._interrupts), _MAX_INTERRUPTS)
+                mapping.put_interrupts(frame.interrupts, [self._interrupts.popleft() for _ in range(count)])
+            self._take_rest(frame)
+        # An encoding and another one behind it are the encoding of both together.
+        return b"".join((frame.SerializeToString(), *encoded)), sent
 
     def _take_settled(self, frame: pb.WorkResponse, room: int) -> int:
         while self._settled and room > 0:
@@ -131,19 +134,18 @@ class Outbox:
             frame.settled.append(one)
         return room
 
-    def _take_deliveries(self, frame: pb.WorkResponse, room: int) -> list[commands.Delivery]:
-        waiting = self._deliveries
-        # A delivery waits for a frame of its own when settlements have used the room up.
-        if not waiting or (room < weight(waiting[0]) and frame.settled):
-            return []
-        sent: list[commands.Delivery] = []
+    def _take_deliveries(self, room: int, frame: pb.WorkResponse) -> tuple[list[commands.Delivery], list[bytes]]:
+        waiting, sent, encoded = self._deliveries, list[commands.Delivery](), list[bytes]()
+        encode = self._encoder.encode
         while waiting and len(sent) < limits.MAX_FRAME_DELIVERIES:
-            room -= weight(waiting[0])
-            if sent and room < 0:
+            one = encode(waiting[0])
+            room -= len(one)
+            # A delivery waits for a frame of its own when others, or settlements, have used the room up.
+            if room < 0 and (sent or frame.settled):
                 break
             sent.append(waiting.popleft())
-        mapping.put_deliveries(frame.deliveries, sent)
-        return sent
+            encoded.append(one)
+        return sent, encoded
 
     def _take_rest(self, frame: pb.WorkResponse) -> None:
         if self._drained is not None:

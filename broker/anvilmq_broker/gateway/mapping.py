@@ -24,20 +24,44 @@ JSON: Final = "application/json"
 TRACE_HEADERS: Final = frozenset({"traceparent", "tracestate", "baggage"})
 _SINGLETON: Final = types_pb2.IDEMPOTENCY_MODE_RELEASE_ON_FINISH
 _RETAIN: Final = types_pb2.IDEMPOTENCY_MODE_RETAIN
+_COMPLETE: Final = int(worker_service_pb2.SETTLE_OUTCOME_COMPLETE)
 _FIXED: Final = types_pb2.BACKOFF_KIND_FIXED
 _DELAYED: Final = State.DELAYED
 _WAITING: Final = State.WAITING
 _DEFAULT_MAX_ATTEMPTS: Final = commands.Policy().max_attempts
+_MOST_SHAPES: Final = 1_024
+_MAX_SHAPE_BYTES: Final = 1_024
 _RAISE_PAYLOAD_LIMIT: Final = "store it elsewhere and send a reference, or raise ANVILMQ_MAX_PAYLOAD_BYTES"
 
 # ------------------------------------------------------------------------------------------------ inwards
 
 
-def new_job(spec: types_pb2.JobSpec, bounds: limits.Limits) -> commands.NewJob:
-    """A JobSpec, checked alone."""
+Shapes = dict[bytes, tuple[str, str, tuple[Any, ...]]]
+"""Of jobs that differ in their data alone, by their encoded rest: queue, name and what follows the data in a NewJob."""
+
+
+def new_job(spec: types_pb2.JobSpec, bounds: limits.Limits, shapes: Shapes | None = None) -> commands.NewJob:
+    """A JobSpec, checked alone. shapes: remembers what was checked; the spec is then of no further use."""
     data = spec.data
     if len(data) > bounds.max_payload_bytes:
         raise payload_too_large("data", len(data), bounds.max_payload_bytes, _RAISE_PAYLOAD_LIMIT)
+    if shapes is None:
+        return _new_job(spec, data)
+    # To read each field costs more than to encode them all.
+    spec.ClearField("data")
+    shape = spec.SerializeToString()
+    if (kept := shapes.get(shape)) is not None:
+        return commands.NewJob(kept[0], kept[1], data, *kept[2])
+    spec.data = data
+    new = _new_job(spec, data)
+    if not new.key and new.headers is None and len(shape) <= _MAX_SHAPE_BYTES:
+        if len(shapes) >= _MOST_SHAPES:
+            shapes.clear()
+        shapes[shape] = (new.queue, new.name, msgspec.structs.astuple(new)[3:])
+    return new
+
+
+def _new_job(spec: types_pb2.JobSpec, data: bytes) -> commands.NewJob:
     if spec.group_id or spec.HasField("order_key") or spec.HasField("deduplication"):
         features.refuse_unbuilt(spec)
     content_type, priority, key = spec.content_type, spec.priority, spec.idempotency_key
@@ -98,10 +122,21 @@ def lease(item: Any) -> commands.LeaseRef:
 
 def settlement(item: worker_service_pb2.Settlement) -> commands.Settlement:
     """The end of one attempt. Fields of other outcomes are left aside."""
-    ref = lease(item)
-    outcome = item.outcome
-    if outcome == worker_service_pb2.SETTLE_OUTCOME_COMPLETE:
-        return _completion(item, ref)
+    outcome, place, token = item.outcome, ids.decode(item.job_id), item.lease_token
+    if place is None or not token or len(token) > limits.MAX_LEASE_TOKEN_BYTES or not token.isascii():
+        # For its refusals.
+        lease(item)
+        raise AssertionError("a lease that is none")
+    created_ms, number = place
+    if outcome == _COMPLETE:
+        result, content_type = item.result, item.result_content_type
+        if content_type or len(result) > limits.MAX_RESULT_BYTES:
+            content_type = _check_result(result, content_type)
+        return commands.Settlement(number, created_ms, token, _COMPLETE, result, content_type)
+    return _other_settlement(item, outcome, commands.LeaseRef(number, created_ms, token))
+
+
+def _other_settlement(item: worker_service_pb2.Settlement, outcome: int, ref: commands.LeaseRef) -> commands.Settlement:
     if outcome == worker_service_pb2.SETTLE_OUTCOME_FAIL:
         retry_after = None
         if item.HasField("retry_after_ms"):
@@ -258,8 +293,8 @@ def _canonical_value(field: FieldDescriptor, value: Any) -> Any:
     return [_canonical(each) if field.type == FieldDescriptor.TYPE_MESSAGE else each for each in value]
 
 
-def _completion(item: worker_service_pb2.Settlement, ref: commands.LeaseRef) -> commands.Settlement:
-    result, content_type = item.result, item.result_content_type
+def _check_result(result: bytes, content_type: str) -> str:
+    """The content type as the domain has it."""
     if len(result) > limits.MAX_RESULT_BYTES:
         raise payload_too_large(
             "result",
@@ -269,9 +304,7 @@ def _completion(item: worker_service_pb2.Settlement, ref: commands.LeaseRef) -> 
         )
     if content_type:
         validate.plain_text(content_type, "result_content_type", limits.MAX_CONTENT_TYPE_BYTES)
-    return commands.Settlement(
-        ref.number, ref.created_ms, ref.token, item.outcome, result, "" if content_type == JSON else content_type
-    )
+    return "" if content_type == JSON else content_type
 
 
 def _error(message: types_pb2.JobError) -> commands.ErrorInfo:
@@ -310,11 +343,6 @@ def enum(number: Any) -> Any:
 def job_id(ref: commands.JobRef | None) -> str:
     """The public id; "" for None."""
     return "" if ref is None else ids.encode(ref.created_ms, ref.number)
-
-
-def new_ids(first_number: int, created_ms: int, count: int) -> list[str]:
-    """The ids of `count` jobs made together."""
-    return [ids.encode(created_ms, number) for number in range(first_number, first_number + count)]
 
 
 def put_deliveries(target: Any, deliveries: Sequence[commands.Delivery]) -> None:

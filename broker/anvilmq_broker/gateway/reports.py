@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from anvilmq_broker.domain import commands
+from anvilmq_broker.domain.errors import Refused
 from anvilmq_broker.domain.state import InterruptCause
 from anvilmq_broker.gateway.context import Context, Handle
 from anvilmq_broker.gateway.limits import MAX_LOG_LINES
-from anvilmq_broker.gateway.refusals import Rejected
 
 A_SECOND: Final = 10
 _WINDOW_S: Final = 1.0
@@ -34,7 +35,7 @@ class Reports:
         self._lost = lost
         self._attempts: dict[str, _Attempt] = {}
         self._timer: Handle | None = None
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending: set[asyncio.Future[commands.Outcome]] = set()
 
     def put(self, report: commands.Report) -> None:
         """Send a report, or hold it until the second is over."""
@@ -73,17 +74,20 @@ class Reports:
             self.put(report)
 
     def _send(self, report: commands.Report) -> None:
-        task = asyncio.create_task(self._submit(report))
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
+        if not self._context.ready:
+            # The session ends for that, and says so.
+            return
+        sent = self._context.broker.ask(report)
+        self._sending.add(sent)
+        sent.add_done_callback(partial(self._sent, report.lease))
 
-    async def _submit(self, report: commands.Report) -> None:
-        try:
-            await self._context.submit(report, commands.Done)
-        except Rejected as error:
-            if error.refused.reason == "LEASE_LOST":
-                lease = report.lease
-                self._lost(commands.Interrupt(lease.number, lease.created_ms, lease.token, InterruptCause.LEASE_LOST))
+    def _sent(self, lease: commands.LeaseRef, sent: asyncio.Future[commands.Outcome]) -> None:
+        self._sending.discard(sent)
+        if sent.cancelled() or sent.exception() is not None:
+            return
+        outcome = sent.result()
+        if isinstance(outcome, Refused) and outcome.reason == "LEASE_LOST":
+            self._lost(commands.Interrupt(lease.number, lease.created_ms, lease.token, InterruptCause.LEASE_LOST))
 
 
 def _newest(held: commands.Report | None, report: commands.Report) -> commands.Report:

@@ -8,16 +8,17 @@ Runs for every frame of a worker: terse on purpose.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
 from anvilmq_broker.domain import commands
 from anvilmq_broker.domain.errors import Refused
-from anvilmq_broker.engine.link import Broker
+from anvilmq_broker.engine.link import Broker, EngineLost
 from anvilmq_broker.gateway import features, limits, mapping, validate
-from anvilmq_broker.gateway.context import Call, Context, Handle
+from anvilmq_broker.gateway.context import Call, Context, Handle, expected
 from anvilmq_broker.gateway.frames import Outbox, lease_of
 from anvilmq_broker.gateway.refusals import (
     Rejected,
@@ -56,8 +57,7 @@ class Session:
         self._pools: dict[int, commands.Pool] = {}
         self._outbox = Outbox(limits.MAX_FRAME_BYTES)
         self._something = asyncio.Event()
-        self._room = asyncio.Semaphore(AHEAD)
-        self._asking: set[asyncio.Task[None]] = set()
+        self._asking: set[asyncio.Future[commands.Outcome]] = set()
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reports = Reports(context, self._lost)
         self._broker: Broker | None = None
@@ -118,8 +118,8 @@ class Session:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._reports.close()
         asking = list(self._asking)
-        for task in asking:
-            task.cancel()
+        for asked in asking:
+            asked.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
         self._give_back()
         if self._broker is not None:
@@ -184,30 +184,42 @@ class Session:
             self._something.set()
             return
         self._reports.settling(batch.command.items)
-        await self._ask(self._settled, batch, batch.command)
+        await self._ask(batch.command, partial(self._settled, batch))
 
-    async def _settled(self, batch: workers.SettleBatch, command: commands.Settle) -> None:
-        self._outbox.settled(batch.answer(await self._context.submit(command, commands.Settled)))
+    def _settled(self, batch: workers.SettleBatch, outcome: commands.Outcome) -> None:
+        self._outbox.settled(batch.answer(expected(outcome, commands.Settled)))
 
     async def _renew(self, request: pb.RenewLeasesRequest) -> None:
-        await self._ask(self._renewed, workers.renew_batch(request, self.worker_id, "renew."))
+        batch = workers.renew_batch(request, self.worker_id, "renew.")
+        await self._ask(batch.command, partial(self._renewed, batch))
 
-    async def _renewed(self, batch: workers.RenewBatch) -> None:
-        self._outbox.renewed(batch.answer(await self._context.submit(batch.command, commands.Renewed)))
+    def _renewed(self, batch: workers.RenewBatch, outcome: commands.Outcome) -> None:
+        self._outbox.renewed(batch.answer(expected(outcome, commands.Renewed)))
 
-    async def _ask(self, question: Callable[..., Coroutine[Any, Any, None]], *parts: object) -> None:
+    async def _ask(self, command: commands.Command, answered: Callable[[commands.Outcome], None]) -> None:
         """Put a question to the engine without waiting for its answer, unless very many are open."""
-        await self._room.acquire()
-        task = asyncio.create_task(question(*parts))
-        self._asking.add(task)
-        task.add_done_callback(self._answered)
+        if len(self._asking) >= AHEAD:
+            await self._has_room()
+        asked = self._context.broker.ask(command)
+        self._asking.add(asked)
+        asked.add_done_callback(partial(self._answered, answered))
 
-    def _answered(self, task: asyncio.Task[None]) -> None:
-        self._asking.discard(task)
-        self._room.release()
+    async def _has_room(self) -> None:
+        while len(self._asking) >= AHEAD:
+            await asyncio.wait(self._asking, return_when=asyncio.FIRST_COMPLETED)
+            # The answer is seen to by a callback of its own.
+            await asyncio.sleep(0)
+
+    def _answered(self, answered: Callable[[commands.Outcome], None], asked: asyncio.Future[commands.Outcome]) -> None:
+        self._asking.discard(asked)
         self._something.set()
-        if not task.cancelled() and (error := task.exception()) is not None:
-            assert isinstance(error, Exception)
+        if asked.cancelled():
+            return
+        try:
+            answered(asked.result())
+        except EngineLost:
+            self.end(not_ready())
+        except Exception as error:  # noqa: BLE001  # whoever ends the session tells what is no refusal
             self.end(error)
 
     def _credit(self, credits: Iterable[pb.Credit]) -> None:
@@ -253,7 +265,7 @@ class Session:
             while self._outbox:
                 frame, sent = self._outbox.next_frame()
                 try:
-                    await self._wire.write(frame.SerializeToString())
+                    await self._wire.write(frame)
                 except BaseException:
                     # Also when cancelled: nobody knows whether it left, and the dead tokens keep it harmless if it did.
                     self._give_back(sent)
@@ -304,9 +316,8 @@ class Session:
             self._attach(commands.Undeliver(self._number, leases))
 
     def _attach(self, message: commands.SessionMessage) -> None:
-        # By the loop's queue, like the tasks of `_ask`: so the parts of a frame reach the engine in their order.
         if self._broker is not None:
-            asyncio.get_running_loop().call_soon(self._broker.attach, message)
+            self._broker.attach(message)
 
     # ------------------------------------------------------------------------------------------------ silence
 

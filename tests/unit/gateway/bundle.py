@@ -195,7 +195,16 @@ class FakeBroker:
 
     async def submit(self, command: Any) -> Any:
         """Records and answers."""
+        return await self.ask(command)
+
+    query = submit
+
+    def ask(self, command: Any) -> asyncio.Future[Any]:
+        """Records and answers."""
         self.asked.append(command)
+        return asyncio.ensure_future(self._answer(command))
+
+    async def _answer(self, command: Any) -> Any:
         answer = self.answers[type(command)]
         if callable(answer):
             answer = answer(command)
@@ -204,8 +213,6 @@ class FakeBroker:
         if isinstance(answer, Exception):
             raise answer
         return answer
-
-    query = submit
 
     def attach(self, message: Any, on_notice: Callable[[commands.Notice], None] | None = None) -> None:
         """Records; an opened session is told so at once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from anvilmq_broker.domain import commands
-from anvilmq_broker.gateway import frames
+from anvilmq_broker.gateway import frames, mapping
 from anvilmq_broker.gateway.frames import Outbox
 from anvilmq_broker.gateway.limits import KIB, MIB
 from anvilmq_proto.v1 import types_pb2
@@ -24,7 +24,7 @@ def outbox(max_bytes: int = 4 * MIB) -> Outbox:
 def all_frames(box: Outbox) -> list[pb.WorkResponse]:
     found = []
     while box:
-        found.append(box.next_frame()[0])
+        found.append(pb.WorkResponse.FromString(box.next_frame()[0]))
     return found
 
 
@@ -101,7 +101,7 @@ def test_the_weight_of_a_delivery_is_never_less_than_what_it_takes() -> None:
     for one in (heavy, delivery(), delivery(queue="q" * 128, name="n" * 128, content_type="t" * 128, key="k" * 255)):
         box = outbox()
         box.deliveries([one])
-        assert box.next_frame()[0].ByteSize() <= frames.weight(one)
+        assert len(box.next_frame()[0]) <= frames.weight(one)
 
 
 def test_a_delivery_larger_than_a_frame_goes_alone() -> None:
@@ -151,3 +151,23 @@ def test_the_first_deliveries_that_fit_together_are_counted() -> None:
     assert frames.fitting([], MIB, 256) == 0
     assert frames.fitting([delivery(data=b"x" * MIB)], 1, 256) == 1
     assert frames.fitting([delivery()] * 300, 4 * MIB, 256) == 256
+
+
+def test_the_bytes_of_a_delivery_are_those_of_its_message() -> None:
+    many = [
+        delivery(number, created_ms=START_MS + number % 3, data=b"x" * size, **fields)
+        for number, size in ((1, 0), (2, 127), (3, 128), (1_024, 16_383), (1 << 40, 16_384), (7, 3 * MIB))
+        for fields in (
+            {},
+            {"content_type": "text/plain", "attempt": 300, "starts": 301, "attempt_timeout_ms": 1 << 40, "priority": 9},
+            {"name": "ä", "lease_ms": 1, "max_attempts": 1_000, "pool": (1 << 32) - 1, "token": "t" * 64},
+            {"headers": {"h": "ü"}, "labels": {"l": ""}, "key": "k", "stalled": 2, "progress_json": "1"},
+            {"scheduler": "nightly", "tick_at_ms": START_MS},
+        )
+    ]
+    plain = pb.WorkResponse()
+    mapping.put_deliveries(plain.deliveries, many)
+    box = outbox(64 * MIB)
+    box.deliveries(many)
+    (frame,) = all_frames(box)
+    assert frame == plain

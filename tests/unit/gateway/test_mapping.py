@@ -18,7 +18,11 @@ from tests.unit.gateway.bundle import JOB_ID, TOKEN, delivery, receipt, record, 
 
 
 def new_job(**fields: Any) -> commands.NewJob:
-    return mapping.new_job(spec(**fields), Limits())
+    """The job, which is the same whether its shape is remembered or not."""
+    shapes: mapping.Shapes = {}
+    found = mapping.new_job(spec(**fields), Limits())
+    assert [mapping.new_job(spec(**fields), Limits(), shapes) for _ in range(2)] == [found, found]
+    return found
 
 
 @rule("1.2")
@@ -55,6 +59,26 @@ def test_every_field_of_a_job_arrives_unchanged() -> None:
 
 def test_a_job_without_options_is_as_small_as_it_can_be() -> None:
     assert new_job() == commands.NewJob("q", "n")
+
+
+def test_jobs_of_one_shape_keep_their_own_data_and_their_own_limits() -> None:
+    shapes: mapping.Shapes = {}
+    sent = [spec(data=b"%d" % number, priority=number // 2) for number in range(4)]
+    found = [mapping.new_job(each, Limits(), shapes) for each in sent]
+    assert found == [commands.NewJob("q", "n", b"%d" % number, priority=number // 2) for number in range(4)]
+    assert len(shapes) == 2
+    with pytest.raises(Rejected, match="bytes"):
+        mapping.new_job(spec(data=b"12345"), Limits(max_payload_bytes=4), shapes)
+
+
+def test_what_is_wrong_or_has_a_key_is_not_remembered() -> None:
+    shapes: mapping.Shapes = {}
+    for _ in range(2):
+        mapping.new_job(spec(idempotency_key="k"), Limits(), shapes)
+        mapping.new_job(spec(headers={"traceparent": "00-1"}), Limits(), shapes)
+        with pytest.raises(Rejected):
+            mapping.new_job(spec(priority=-1), Limits(), shapes)
+    assert shapes == {}
 
 
 @rule("1.6")

@@ -192,17 +192,17 @@ async def test_a_part_that_is_wrong_ends_the_session(frame: pb.WorkRequest, reas
 async def test_the_parts_of_a_frame_reach_the_engine_in_field_order() -> None:
     bundle = Bundle()
     seen: list[type] = []
-    submit, attach = bundle.broker.submit, bundle.broker.attach
+    ask, attach = bundle.broker.ask, bundle.broker.attach
 
-    async def submitting(command: Any) -> Any:
+    def asking(command: Any) -> asyncio.Future[Any]:
         seen.append(type(command))
-        return await submit(command)
+        return ask(command)
 
     def attaching(message: Any, on_notice: Any = None) -> None:
         seen.append(type(message))
         attach(message, on_notice)
 
-    bundle.broker.submit, bundle.broker.attach = submitting, attaching  # type: ignore[method-assign]
+    bundle.broker.ask, bundle.broker.attach = asking, attaching  # type: ignore[method-assign]
     async with Work(bundle) as work:
         frame = settle(1)
         frame.credits.add(pool=1, jobs=4)

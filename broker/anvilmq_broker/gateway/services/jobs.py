@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from anvilmq_broker.domain import commands
+from anvilmq_broker.domain import commands, ids
 from anvilmq_broker.domain.errors import Refused
 from anvilmq_broker.domain.state import State
 from anvilmq_broker.gateway import limits, mapping, status, validate
@@ -47,7 +47,8 @@ async def add_job(context: Context, call: Call, request: pb.AddJobRequest) -> pb
     if not request.HasField("job"):
         raise invalid("job", "is required")
     try:
-        new = _new_job(context, call, request.job)
+        new = mapping.new_job(request.job, context.limits, context.shapes)
+        call.caller.require(call.scopes, new.queue)
         added = await context.submit(commands.AddJobs([new]), commands.AddedJobs)
     except Rejected as error:
         raise Rejected(under(error.refused, "job.")) from None
@@ -60,9 +61,7 @@ async def add_job(context: Context, call: Call, request: pb.AddJobRequest) -> pb
             matched_by=mapping.enum(met.matched_by),
         )
     state = added.states[0] if added.states else State.WAITING
-    return pb.AddJobResponse(
-        job_id=mapping.new_ids(added.first_number, added.created_ms, 1)[0], state=mapping.enum(state)
-    )
+    return pb.AddJobResponse(job_id=ids.encode(added.created_ms, added.first_number), state=mapping.enum(state))
 
 
 async def add_job_bulk(context: Context, call: Call, request: pb.AddJobBulkRequest) -> pb.AddJobBulkResponse:
@@ -70,7 +69,7 @@ async def add_job_bulk(context: Context, call: Call, request: pb.AddJobBulkReque
     try:
         batch = prepare(context, call, request, request.ByteSize())
         response = pb.AddJobBulkResponse()
-        fill(response, batch, await send(context, batch))
+        fill(response, batch, await _send(context, batch))
     except BatchRefused as error:
         if error.index is None:
             raise Rejected(error.refused) from None
@@ -94,9 +93,14 @@ def prepare(context: Context, call: Call, request: Any, size: int) -> Batch:
     jobs: list[commands.NewJob] = []
     places: list[int] | None = None
     refused: list[Refused] = []
+    new_job, bounds, shapes, allowed = mapping.new_job, context.limits, context.shapes, None
     for index, spec in enumerate(specs):
         try:
-            jobs.append(_new_job(context, call, spec))
+            new = new_job(spec, bounds, shapes)
+            if new.queue is not allowed:
+                call.caller.require(call.scopes, new.queue)
+                allowed = new.queue
+            jobs.append(new)
         except Rejected as error:
             if atomic:
                 raise BatchRefused(at(error.refused, index), index) from None
@@ -110,26 +114,20 @@ def prepare(context: Context, call: Call, request: Any, size: int) -> Batch:
     return Batch(command, len(specs), places, refused)
 
 
-async def send(context: Context, batch: Batch) -> commands.AddedJobs:
-    """Hand the batch to the engine. Raises BatchRefused; Rejected when there is no engine."""
-    if batch.command is None:
-        return commands.AddedJobs(0, 0)
-    try:
-        return await context.submit(batch.command, commands.AddedJobs)
-    except Rejected as error:
-        refused = error.refused
-        if refused.reason == "NOT_READY":
-            raise
-        if refused.reason in OF_THE_WHOLE:
-            raise BatchRefused(refused, None) from None
-        index = _place(batch, refused.index)
-        raise BatchRefused(at(refused, index), index) from None
+def refusal(batch: Batch, refused: Refused) -> BatchRefused:
+    """How the engine's refusal of a batch is told. Raises Rejected when there was no engine."""
+    if refused.reason == "NOT_READY":
+        raise Rejected(refused)
+    if refused.reason in OF_THE_WHOLE:
+        return BatchRefused(refused, None)
+    index = _place(batch, refused.index)
+    return BatchRefused(at(refused, index), index)
 
 
 def fill(response: Any, batch: Batch, added: commands.AddedJobs) -> None:
     """Put the answer's columns into an AddJobBulkResponse or AddJobStreamResponse."""
     if not (added.earlier or added.refused or batch.refused):
-        response.job_ids.extend(mapping.new_ids(added.first_number, added.created_ms, batch.count))
+        response.job_ids.extend(ids.encode_run(added.created_ms, added.first_number, batch.count))
         return
     refused = [*batch.refused, *(at(each, _place(batch, each.index)) for each in added.refused)]
     refused.sort(key=lambda each: each.index)
@@ -218,11 +216,13 @@ async def _find(context: Context, call: Call, job_id: str, *, full: bool, wait: 
     return record
 
 
-def _new_job(context: Context, call: Call, spec: types_pb2.JobSpec) -> commands.NewJob:
-    new = mapping.new_job(spec, context.limits)
-    if not call.caller.allows(call.scopes, new.queue):
-        call.caller.require(call.scopes, new.queue)
-    return new
+async def _send(context: Context, batch: Batch) -> commands.AddedJobs:
+    if batch.command is None:
+        return commands.AddedJobs(0, 0)
+    try:
+        return await context.submit(batch.command, commands.AddedJobs)
+    except Rejected as error:
+        raise refusal(batch, error.refused) from None
 
 
 def _check_producer(producer_id: str, seq: int) -> None:
@@ -242,7 +242,7 @@ def _ids(
     count: int, added: commands.AddedJobs, earlier: dict[int, commands.Earlier], refused: set[int]
 ) -> Sequence[str]:
     fresh = count - len(earlier) - len(refused)
-    new = iter(mapping.new_ids(added.first_number, added.created_ms, fresh))
+    new = iter(ids.encode_run(added.created_ms, added.first_number, fresh))
     return [
         "" if index in refused else mapping.job_id(earlier[index].ref) if index in earlier else next(new, "")
         for index in range(count)
