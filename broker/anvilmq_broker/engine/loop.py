@@ -152,7 +152,9 @@ class Engine:
             yield chunk
         due = self._due(turn)
         turn.items += due
+        began = self._clock.monotonic_ms()
         yield due
+        self.memory.scheduler.took(self._clock.monotonic_ms() - began)
 
     def _due(self, turn: Turn) -> list[Item]:
         """What the timers found, as the engine's own commands."""

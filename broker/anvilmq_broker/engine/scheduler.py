@@ -1,4 +1,4 @@
-"""When definitions are due: one timer each, at most 200 of them fired in one batch (semantics 6.2 to 6.5).
+"""When definitions are due: one timer each, so many of them fired in a batch as others can bear (semantics 6.2 to 6.5).
 
 Everything about a tick is decided and written by the store in FireDue; here is only the time. A definition that waits
 costs an entry of a heap, and nothing else.
@@ -14,8 +14,12 @@ from anvilmq_broker.domain import commands
 from anvilmq_broker.engine.timers import Timers
 from anvilmq_broker.store import protocol
 
+FIRST_FIRED: Final = 50
+LEAST_FIRED: Final = 20
 MOST_FIRED: Final = 200
-"""Definitions in one batch: ten thousand of one minute must not hold up whoever else wants something."""
+"""Definitions in one batch: as many as take 8 ms, within these bounds."""
+_FIRING_MS: Final = 8.0
+"""Ten thousand of one minute must not hold up whoever else wants something, nor take all of that minute."""
 PAUSE_MS: Final = 30_000
 """The loop looks at the clock every 10 s: when it says so much more, the broker was stopped, or the clock set forward."""
 LOOK_AGAIN_MS: Final = 1_000
@@ -35,6 +39,7 @@ class Scheduler:
         self._last_ms = 0
         self.serving_since_ms = 0
         self._firing: list[str] = []
+        self._most = FIRST_FIRED
         self._full_until: float | None = None
         self._reanchor_after: str | None = None
 
@@ -81,9 +86,16 @@ class Scheduler:
         if self._reanchor_after is not None:
             found.append(commands.ReanchorSchedulers(self._reanchor_after))
         if self._may_fire(now_ms, has_room):
-            self._firing = self._timers.pop_due(now_ms, MOST_FIRED)
+            self._firing = self._timers.pop_due(now_ms, self._most)
             found.append(commands.FireDue(self._firing, self.serving_since_ms))
         return found
+
+    def took(self, ms: float) -> None:
+        """So long were the commands of this turn applied."""
+        if len(self._firing) == self._most:
+            fitting = int(self._most * _FIRING_MS / ms) if ms > 0 else MOST_FIRED
+            # Half of the way: one turn says little on a busy machine.
+            self._most = min(MOST_FIRED, max(LEAST_FIRED, (self._most + fitting) // 2))
 
     def reanchored(self, outcome: commands.Reanchored) -> None:
         """A slice was counted anew."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from anvilmq_broker.domain import commands, errors
-from anvilmq_broker.engine.scheduler import LOOK_AGAIN_MS, MOST_FIRED, PAUSE_MS, Scheduler
+from anvilmq_broker.engine.scheduler import FIRST_FIRED, LEAST_FIRED, LOOK_AGAIN_MS, PAUSE_MS, Scheduler
 from anvilmq_broker.store import protocol
 from tests.support import bundles
 from tests.support.clock import START_MS, FakeClock
@@ -43,12 +43,30 @@ def test_nothing_is_fired_before_it_is_due_and_the_next_moment_is_known() -> Non
 
 @rule("6.2")
 def test_a_batch_takes_some_of_many_and_the_next_the_others() -> None:
-    it, _ = scheduler(*([5] * (MOST_FIRED + 1)))
+    it, _ = scheduler(*([5] * (FIRST_FIRED + 1)))
     first = fired(it.due(START_MS + 5, lambda: True))
     it.committed()
     assert it.next_wall_ms() == START_MS + 5
     second = fired(it.due(START_MS + 5, lambda: True))
-    assert (len(first), len(second), len({*first, *second})) == (MOST_FIRED, 1, MOST_FIRED + 1)
+    assert (len(first), len(second), len({*first, *second})) == (FIRST_FIRED, 1, FIRST_FIRED + 1)
+
+
+def test_a_batch_takes_as_many_as_others_can_bear() -> None:
+    it, _ = scheduler(*([5] * 9_999))
+    sizes = []
+    for ms in (8, 0, 0, 0, 0, 80, 80, 80, 80, 8, 8):
+        sizes.append(len(fired(it.due(START_MS + 5, lambda: True))))
+        it.took(ms)
+        it.committed()
+    assert sizes == [50, 50, 125, 162, 181, 190, 104, 57, 31, LEAST_FIRED, LEAST_FIRED]
+
+
+def test_a_few_that_take_long_say_nothing_of_many() -> None:
+    it, _ = scheduler(5, *([6] * 99))
+    assert len(fired(it.due(START_MS + 5, lambda: True))) == 1
+    it.took(80)
+    it.committed()
+    assert len(fired(it.due(START_MS + 6, lambda: True))) == FIRST_FIRED
 
 
 @rule("6.4")
