@@ -1,11 +1,14 @@
 """Nobody but the driver touches the open database. In processes of their own: a hook stays for ever."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[3]
 
 PROGRAM: Final = """
 import json, os, shutil, sqlite3, sys
@@ -74,7 +77,9 @@ FREE: Final = (
 def play(folder: Path, acts: Sequence[str]) -> dict[str, str]:
     """What each of these acts comes to in a process that runs a store under guard."""
     command = [sys.executable, "-c", PROGRAM, str(folder), *acts]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    # The program needs the tests' own support; a safe path leaves the current folder out.
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100, env=environ)
     assert done.returncode == 0, done.stderr
     return dict(zip(acts, json.loads(done.stdout), strict=True))
 
