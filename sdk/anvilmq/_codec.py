@@ -44,7 +44,8 @@ def decode(data: bytes, content_type: str, type_: type[T], codec: Codec | None =
     """
     if not content_type and codec is None and type_ is not bytes:
         # The most frequent case, past what cannot concern it.
-        return cast("T", _decode_json(data or b"null", type_))
+        value: T = _decode_json(data or b"null", type_)
+        return value
     if codec is not None:
         try:
             data, content_type = codec.decode(data, content_type)
@@ -74,7 +75,7 @@ def _encode_foreign(value: object) -> object:
     return msgspec.Raw(dump.to_json(value))
 
 
-def _decode_json(data: bytes, type_: object) -> object:
+def _decode_json(data: bytes, type_: Any) -> Any:
     try:
         return _decoder(type_).decode(data)
     except msgspec.ValidationError as error:

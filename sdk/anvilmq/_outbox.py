@@ -119,7 +119,9 @@ class Outbox:
 
     def next_report_at(self) -> float | None:
         """When gathered progress or lines may leave; None when there are none."""
-        return min((report.next_at for report in self._unreported.values()), default=None)
+        if not self._unreported:
+            return None
+        return min(report.next_at for report in self._unreported.values())
 
     def frames(
         self, now: float, credits: Sequence[wire.Credit], renew: Sequence[Lease[Attempt]]
@@ -127,13 +129,15 @@ class Outbox:
         """All that is to be said, one frame as a rule; each with what it renews."""
         if self._last_words:
             yield from self._last_words_frames()
-        self._renewals.extend(renew[first : first + MAX_ITEMS] for first in range(0, len(renew), MAX_ITEMS))
+        if renew:
+            self._renewals.extend(renew[first : first + MAX_ITEMS] for first in range(0, len(renew), MAX_ITEMS))
         unsaid = credits
         while unsaid or self._has_something(now):
             frame = wire.WorkRequest()
             room = self._put_settlements(frame, now, self.frame_bytes - _ENTRY_BYTES)
-            frame.credits.extend(unsaid)
-            unsaid = ()
+            if unsaid:
+                frame.credits.extend(unsaid)
+                unsaid = ()
             renewing = self._put_renewals(frame)
             self._put_reports(frame, now, room)
             if self._drain:
@@ -172,27 +176,28 @@ class Outbox:
     def _has_something(self, now: float) -> bool:
         if self._settlements or self._renewals or self._drain or self._ping_at_ms:
             return True
-        return any(report.next_at <= now for report in self._unreported.values())
+        return bool(self._unreported) and any(report.next_at <= now for report in self._unreported.values())
 
     def _put_settlements(self, frame: wire.WorkRequest, now: float, room: int) -> int:
         """Move settlements into the frame; returns the bytes left. One always fits, whatever its size."""
         waiting = self._settlements
         if not waiting:
             return room
-        batch: list[Said] = []
-        while waiting and len(batch) < MAX_ITEMS:
-            size = waiting[0].size + _ENTRY_BYTES
-            if size > room and batch:
-                break
-            batch.append(waiting.popleft())
-            room -= size
         self._seq += 1
         frame.settle.seq = self._seq
         put = frame.settle.settlements
-        for said in batch:
+        batch: list[Said] = []
+        for _ in range(min(len(waiting), MAX_ITEMS)):
+            said = waiting[0]
+            size = said.size + _ENTRY_BYTES
+            if size > room and batch:
+                break
+            room -= size
+            batch.append(waiting.popleft())
             if said.settlement is COMPLETED:
-                lease = said.lease
-                put.add(job_id=lease.job_id, lease_token=lease.token, outcome=_COMPLETE)
+                # Field by field: by name in one call it takes longer.
+                item, lease = put.add(), said.lease
+                item.job_id, item.lease_token, item.outcome = lease.job_id, lease.token, _COMPLETE
             else:
                 put.append(said.settlement)
         self._unanswered[self._seq] = (now, batch)

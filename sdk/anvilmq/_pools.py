@@ -79,7 +79,12 @@ class Slots:
         with self._lock:
             self._running.discard(attempt)
             if run_s is not None:
-                self._measure(run_s)
+                mean = self._mean_run_s
+                self._mean_run_s = run_s if mean is None else mean + (run_s - mean) * _WEIGHT
+                if run_s > LONG_RUN_S:
+                    self._quiet_runs = QUIET_RUNS
+                elif self._quiet_runs:
+                    self._quiet_runs -= 1
             if not self._waiting or len(self._running) >= self.slots:
                 return None
             following = self._waiting.popleft()
@@ -128,11 +133,3 @@ class Slots:
             return 0
         wanted = prefetch(self.slots, round_trip_s, self._mean_run_s)
         return wanted if self._prefetch_limit is None else min(wanted, self._prefetch_limit)
-
-    def _measure(self, run_s: float) -> None:
-        mean = self._mean_run_s
-        self._mean_run_s = run_s if mean is None else mean + (run_s - mean) * _WEIGHT
-        if run_s > LONG_RUN_S:
-            self._quiet_runs = QUIET_RUNS
-        elif self._quiet_runs:
-            self._quiet_runs -= 1

@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from anvilmq import _codec, context, errors, outcomes
@@ -64,8 +64,7 @@ class Runner:
             return self._end(attempt, interrupted(attempt))
         try:
             args = self._decode(attempt)
-            value = await cast("Awaitable[object]", attempt.definition.fn(job, args))
-            ending = self._returned(attempt, value)
+            ending = self._returned(attempt, await attempt.definition.fn(job, args))
         except GeneratorExit:
             # The loop is being torn down: nobody is left to settle.
             raise
@@ -103,9 +102,12 @@ class Runner:
     def _decode(self, attempt: Attempt) -> object:
         delivery = attempt.delivery
         try:
-            return _codec.decode(delivery.data, delivery.content_type, attempt.definition.payload_type, self._codec)
+            value: object = _codec.decode(
+                delivery.data, delivery.content_type, attempt.definition.payload_type, self._codec
+            )
         except errors.PayloadInvalid as error:
             raise _Undecodable(str(error)) from error
+        return value
 
     def _returned(self, attempt: Attempt, value: object) -> Ending:
         if (cause := attempt.cause) is not None and cause.lease_is_dead:

@@ -413,9 +413,10 @@ class Session:
         """See to it that `_tick` runs when the next thing falls due; one timer for all of them."""
         at = self.leases.next_at
         if (link := self._link) is not None:
-            at = min(at, link.ping_at)
-            if link.opened and (report_at := self._outbox.next_report_at()) is not None:
-                at = min(at, report_at)
+            if link.ping_at < at:
+                at = link.ping_at
+            if link.opened and (report_at := self._outbox.next_report_at()) is not None and report_at < at:
+                at = report_at
         if self._timer is not None and self._timer_at <= at:
             return
         if self._timer is not None:
