@@ -18,7 +18,7 @@ KILLS = (("engine",), ("gateway",), ("engine", "gateway"))
 ADDS_BETWEEN_KILLS = 30
 SEED = 20_260
 SERVING_AGAIN_S = 20.0
-"""Generous, since the machine may be busy: bench/recovery.py measures the promise."""
+"""Generous, since the machine may be busy; the figure is printed."""
 
 
 @pytest.mark.timeout(400)
