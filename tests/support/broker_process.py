@@ -66,8 +66,15 @@ class BrokerProcess:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        if wait:
+        if not wait:
+            return
+        try:
             self.wait_ready()
+        except BaseException:
+            # Nobody else would end it: a context that was not entered is not left.
+            if self._process.poll() is None:
+                self.kill_all()
+            raise
 
     def wait_ready(self, within_s: float = _START_S) -> float:
         """Seconds until /readyz said yes. AssertionError with the log when it does not, or the process ends."""

@@ -126,15 +126,6 @@ class Log:
         self._last = ()
         self.runs.append(Run(kind, queue, name, 0, 0, [*job, 0], scheduler=scheduler, tick_ms=tick_ms))
 
-    def append(self, run: Run) -> None:
-        """Append the events of a run, one by one."""
-        for place in range(0, len(run.jobs), 3):
-            number, created_ms, attempt = run.jobs[place : place + 3]
-            self.add(
-                Kind(run.kind), run.queue, run.name, run.state, run.previous_state, number, created_ms, attempt,
-                run.worker_id, run.finish_reason, run.due_at_ms, run.matched_by, run.error,
-            )  # fmt: skip
-
     def mark(self) -> tuple[int, int, int]:
         """A place to come back to with `reset`."""
         return len(self.runs), len(self.runs[-1].jobs) if self.runs else 0, self.count

@@ -12,7 +12,8 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from anvilmq_broker.domain import commands, scheduler
+from anvilmq_broker.domain import commands, job, scheduler
+from anvilmq_broker.domain.state import State
 
 
 class Chance(Protocol):
@@ -160,6 +161,25 @@ def standing(due_ms: int | None, suspended: bool, problem_reason: str) -> str:
     if suspended:
         return "suspended"
     return "ended" if due_ms is None else "active"
+
+
+def effects_of(change: job.Change) -> list[Effect]:
+    """What a decided change of one job means for the engine's memory; the same whatever store keeps the job."""
+    before, after = change.before, change.job
+    effects: list[Effect] = []
+    if before.token is not None and after.token is None:
+        outcome = change.attempt_outcome
+        effects.append(Freed(after.queue, after.number, before.token, outcome, before.started_at_ms))
+    if change.ended:
+        effects.append(Ended(after.queue, after.number, after.created_ms, int(after.state), after.finish_reason))
+    elif after.ready_at_ms is not None:
+        effects.append(Queued(after.queue, after.ready_at_ms))
+    elif after.state is State.DELAYED:
+        effects.append(Parked(after.number, after.created_ms, after.run_at_ms))
+    if after.expires_at_ms and not after.starts and before.starts:
+        # An undelivered claim is as if it had not been: its expiry counts again.
+        effects.append(Expires(after.number, after.created_ms, after.expires_at_ms))
+    return effects
 
 
 class Applied(NamedTuple):

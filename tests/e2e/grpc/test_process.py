@@ -17,6 +17,7 @@ from anvilmq_broker.gateway.main import Config, Process
 from anvilmq_broker.gateway.server import Binding
 from anvilmq_proto.v1 import job_service_pb2, types_pb2
 from tests.e2e.grpc.serving import call, reason_of
+from tests.support.broker_process import free_ports
 
 
 class RecordingReporter:
@@ -58,18 +59,12 @@ class RecordingReporter:
         self._theirs.close()
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 def config(folder: Path, port: int = 0, tokens_file: Path | None = None) -> Config:
     return Config(0, folder / "no-engine", Binding("127.0.0.1", port), Identity("1"), tokens_file=tokens_file)
 
 
 async def test_without_an_engine_calls_are_not_ready_and_the_process_leaves_in_good_order(tmp_path: Path) -> None:
-    reporter, port = RecordingReporter(), free_port()
+    reporter, port = RecordingReporter(), free_ports(1)[0]
     process = Process(config(tmp_path, port), reporter, SystemClock())
     running = asyncio.ensure_future(process.run())
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

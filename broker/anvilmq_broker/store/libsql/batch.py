@@ -289,35 +289,22 @@ class LibsqlBatch:
             self.sql.run("trim_attempts", after.number, retention.ATTEMPTS_KEPT)
         if change.result:
             self.sql.run_rows("insert_results", [(after.number, change.result_content_type or None, change.result)])
-        return self._effects(change, queue)
+        self._follow(change, queue)
+        return protocol.effects_of(change)
 
     # ---------------------------------------------------------------------------------------------- inside
 
-    def _effects(self, change: job.Change, queue: Queue) -> list[Effect]:
+    def _follow(self, change: job.Change, queue: Queue) -> None:
+        """The line's hint, the key and the kept numbers after a job was saved."""
         before, after = change.before, change.job
-        effects: list[Effect] = []
         if before.ready_at_ms is not None:
             self.set_next_ready_at(queue, claims.IN_DOUBT)
-        if before.token is not None and after.token is None:
-            effects.append(
-                protocol.Freed(after.queue, after.number, before.token, change.attempt_outcome, before.started_at_ms)
-            )
         if change.ended:
             settlements.end_receipt(self, after, queue)
             if job.prune_at_ms(after) is not None:
                 self.count(queue.id, rows.own_slot(after.state), 1)
-            effects.append(
-                protocol.Ended(after.queue, after.number, after.created_ms, int(after.state), after.finish_reason)
-            )
         elif after.ready_at_ms is not None:
             self.joined_line(queue, after.ready_at_ms)
-            effects.append(protocol.Queued(after.queue, after.ready_at_ms))
-        elif after.state is State.DELAYED:
-            effects.append(protocol.Parked(after.number, after.created_ms, after.run_at_ms))
-        if after.expires_at_ms and not after.starts and before.starts:
-            # An undelivered claim is as if it had not been: its expiry counts again.
-            effects.append(protocol.Expires(after.number, after.created_ms, after.expires_at_ms))
-        return effects
 
     def _ready_at(self, queue: Queue) -> int:
         """The truth about the line, from its rows only when it is in doubt."""

@@ -160,7 +160,7 @@ class MemoryBatch:
         self.store.numbers.put("job", number + 1)
         if item.key:
             self.store.receipts.put((item.queue, item.name, item.key), _receipt(item, number, self.now_ms))
-        self.log.append(_run(events.Kind.ADDED, made, 0))
+        _tell(self.log, events.Kind.ADDED, made, 0)
         slot = take_slot(item.queue) if made.state is State.WAITING and clear else None
         if slot is not None:
             effects.append(self._start(number, slot))
@@ -179,9 +179,9 @@ class MemoryBatch:
     ) -> None:
         met = [command.jobs[entry.index] for entry in earlier]
         for entry, item in zip(earlier, met, strict=True):
-            jobs = [entry.ref.number, entry.ref.created_ms, 0]
-            kind = events.Kind.DUPLICATE
-            self.log.append(events.Run(kind, item.queue, item.name, entry.state, 0, jobs, matched_by=entry.matched_by))
+            kind, ref = events.Kind.DUPLICATE, entry.ref
+            place = (item.queue, item.name, entry.state, 0, ref.number, ref.created_ms, 0)
+            self.log.add(kind, *place, matched_by=entry.matched_by)
         made_in, met_in = [item.queue for item in new], [item.queue for item in met]
         effects += [
             protocol.Added(queue, made_in.count(queue), met_in.count(queue))
@@ -195,7 +195,7 @@ class MemoryBatch:
         token = self.store.chance.token()
         started = job.start(entry.job, token, slot.worker_id, slot.claim_id, self.now_ms)
         self._jobs.put(number, replace(entry, job=started))
-        self.log.append(_run(events.Kind.STARTED, started, entry.job.state))
+        _tell(self.log, events.Kind.STARTED, started, entry.job.state)
         return protocol.Started(slot, view.delivery(started, entry.body), started.timeout_at_ms, started.run_at_ms)
 
     def _claim(self, command: commands.Claim) -> Outcome:
@@ -239,7 +239,7 @@ class MemoryBatch:
         body = entry.body
         if command.progress_json is not None:
             body = replace(body, progress_json=command.progress_json)
-            self.log.append(_run(events.Kind.PROGRESS, entry.job, entry.job.state))
+            _tell(self.log, events.Kind.PROGRESS, entry.job, entry.job.state)
         log = (*entry.log, *lines)[-retention.LOG_LINES_KEPT :]
         self._jobs.put(entry.job.number, replace(entry, body=body, log=log))
         return commands.Done()
@@ -333,7 +333,7 @@ class MemoryBatch:
         change.tell(self.log)
         if change.ended:
             self._end_receipt(after)
-        return _effects(change)
+        return protocol.effects_of(change)
 
     def _end_receipt(self, ended: job.Job) -> None:
         """A singleton's key is free, a RETAIN receipt's lifetime starts; a newer holder keeps the key [2.1]."""
@@ -353,10 +353,9 @@ def _receipt(item: commands.NewJob, number: int, now_ms: int) -> receipt.Receipt
     return receipt.Receipt(item.queue, item.name, item.key, item.singleton, number, now_ms, item.digest, now_ms)
 
 
-def _run(kind: events.Kind, of: job.Job, previous: int) -> events.Run:
+def _tell(log: events.Log, kind: events.Kind, of: job.Job, previous: int) -> None:
     due = of.run_at_ms if of.state is State.DELAYED else 0
-    jobs = [of.number, of.created_ms, of.attempt]
-    return events.Run(kind, of.queue, of.name, of.state, previous, jobs, worker_id=of.worker_id, due_at_ms=due)
+    log.add(kind, of.queue, of.name, of.state, previous, of.number, of.created_ms, of.attempt, of.worker_id, 0, due)
 
 
 def _answer_to_replay(entry: Entry, item: commands.Settlement) -> int | None:
@@ -380,21 +379,3 @@ def _past_retention(ended: list[job.Job], now_ms: int) -> list[int]:
                 gone.append(it.number)
             kept[it.queue, it.state] = newer + 1
     return gone
-
-
-def _effects(change: job.Change) -> list[Effect]:
-    before, after = change.before, change.job
-    effects: list[Effect] = []
-    if before.token is not None and after.token is None:
-        outcome = change.attempt_outcome
-        effects.append(protocol.Freed(after.queue, after.number, before.token, outcome, before.started_at_ms))
-    if change.ended:
-        effects.append(protocol.Ended(after.queue, after.number, after.created_ms, after.state, after.finish_reason))
-    elif after.ready_at_ms is not None:
-        effects.append(protocol.Queued(after.queue, after.ready_at_ms))
-    elif after.state is State.DELAYED:
-        effects.append(protocol.Parked(after.number, after.created_ms, after.run_at_ms))
-    if after.expires_at_ms and not after.starts and before.starts:
-        # An undelivered claim is as if it had not been: the expiry counts again.
-        effects.append(protocol.Expires(after.number, after.created_ms, after.expires_at_ms))
-    return effects
