@@ -95,6 +95,28 @@ def test_two_hundred_ticks_cost_as_many_statements_as_two(store: StoreDriver, mo
     assert [name for name in names if name != "insert_queue"] == [name for name in few if name != "insert_queue"]
 
 
+@rule("6.6")
+def test_ticks_that_replace_each_other_cost_no_more_the_more_there_are(
+    store: StoreDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[str] = []
+    run, cost = Sql.run, dict[int, int]()
+
+    def noting(self: Sql, name: str, *args: Any) -> Any:
+        counted.append(name)
+        return run(self, name, *args)
+
+    monkeypatch.setattr(Sql, "run", noting)
+    uid = define(store, "often", concurrency_policy=3, catch_up=3, max_catch_up_runs=1_000)
+    for ticks in (20, 200):
+        store.clock.advance(ticks * SECOND)
+        counted.clear()
+        store.send(commands.FireDue([uid], store.clock.wall_ms()))
+        cost[ticks] = counted.count("get_job")
+    assert get(store, "often").run_count == 220
+    assert cost[200] <= 11 * cost[20]
+
+
 @rule("6.7")
 def test_a_number_of_a_deleted_definition_does_not_come_back(store: StoreDriver) -> None:
     first = define(store, "s")

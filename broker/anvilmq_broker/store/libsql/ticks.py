@@ -143,9 +143,12 @@ class _Firing:
         return self._writer.find_no_room(it.spec.job.queue)
 
     def _replace(self, number: int, by: commands.JobRef) -> None:
-        """Cancel the runs that go on; one of this very command has to be written first."""
+        """Cancel the runs that go on; one of this very command has to be written first.
+
+        Once asked they are not asked again: a thousand ticks caught up would each look at all before it.
+        """
         self._writer.flush()
-        for run in self._open_runs[number]:
+        for run in self._open_runs.pop(number):
             self.effects += settlements.cancel_run(self._batch, run, by)
 
 
